@@ -1,0 +1,182 @@
+package controller
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/pkg/errors"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/sirupsen/logrus"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/drain"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+)
+
+// LeaseName is the Lease, in the operator's namespace, that elects the leader.
+const LeaseName = "update-operator-controller"
+
+// ownPods selects every pod of the operator, in its own namespace.
+var ownPods = labels.SelectorFromSet(labels.Set{"app.kubernetes.io/name": "bottlerocket-update-operator"})
+
+// Controller runs terms for as long as it leads.
+type Controller struct {
+	options Options
+	client  kubernetes.Interface
+	cluster *kube.Cluster
+	metrics *Metrics
+	log     logrus.FieldLogger
+	now     func() time.Time
+
+	// term is the current one; nil while this process doesn't lead.
+	term atomic.Pointer[Term]
+}
+
+// New wires a controller; nothing runs yet.
+func New(o Options, client kubernetes.Interface, r prometheus.Registerer, log logrus.FieldLogger) (*Controller, error) {
+	c := &Controller{options: o, client: client, metrics: NewMetrics(r), log: log, now: time.Now}
+	var err error
+	c.cluster, err = kube.NewCluster(kube.ClusterConfig{
+		Client: client, Namespace: o.Namespace, AgentSelector: o.AgentSelector, Now: c.now, Log: log,
+		Changed: func() {
+			if t := c.term.Load(); t != nil {
+				t.Changed()
+			}
+		},
+	})
+	return c, err
+}
+
+// Run watches and, whenever it leads, passes, until ctx ends. Losing the lead, by an outage of the API
+// server for example, ends the term and not the process.
+func (c *Controller) Run(ctx context.Context) error {
+	for _, w := range c.options.Policy.Warnings() {
+		c.log.Warn(w)
+	}
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	wg.Go(func() { c.cluster.Run(ctx) })
+	if !c.cluster.WaitForSync(ctx) {
+		return nil
+	}
+	identity := c.options.PodName + "_" + string(uuid.NewUUID())
+	for ctx.Err() == nil {
+		if err := c.campaign(ctx, identity); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// campaign waits for the lead, serves one term and returns. The lease is given up only after the term
+// has ended, so that the successor never meets a predecessor at work.
+func (c *Controller) campaign(ctx context.Context, identity string) error {
+	leaseCtx, release := context.WithCancel(context.WithoutCancel(ctx))
+	defer release()
+	served := make(chan struct{})
+	var abandoned atomic.Bool
+	var elector *leaderelection.LeaderElector
+	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+		Lock: &resourcelock.LeaseLock{
+			LeaseMeta:  metav1.ObjectMeta{Namespace: c.options.Namespace, Name: LeaseName},
+			Client:     c.client.CoordinationV1(),
+			LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
+		},
+		LeaseDuration:   c.options.LeaseDuration,
+		RenewDeadline:   c.options.RenewDeadline,
+		RetryPeriod:     c.options.RetryPeriod,
+		ReleaseOnCancel: true,
+		Name:            LeaseName,
+		Callbacks: leaderelection.LeaderCallbacks{
+			OnStartedLeading: func(leading context.Context) {
+				defer close(served)
+				defer release()
+				term, stop := context.WithCancel(leading)
+				defer stop()
+				defer context.AfterFunc(ctx, stop)()
+				c.serve(term, elector)
+			},
+			OnStoppedLeading: func() {},
+		},
+	})
+	if err != nil {
+		return errors.Wrap(err, "configuring leader election")
+	}
+	// Before there is a term, the end of ctx ends the campaign at once.
+	defer context.AfterFunc(ctx, func() {
+		if c.term.Load() == nil {
+			abandoned.Store(true)
+			release()
+		}
+	})()
+	elector.Run(leaseCtx)
+	if !abandoned.Load() {
+		<-served
+	}
+	return nil
+}
+
+// serve is one term.
+func (c *Controller) serve(ctx context.Context, elector *leaderelection.LeaderElector) {
+	c.log.Info("This process leads now")
+	events := kube.NewEvents(ctx, c.client, c.options.NodeName)
+	defer events.Stop()
+	slack := c.options.LeaseDuration - c.options.RenewDeadline
+	leading := func() bool { return ctx.Err() == nil && elector.IsLeader() && elector.Check(-slack) == nil }
+	var work sync.WaitGroup
+	defer work.Wait()
+	term := NewTerm(TermConfig{
+		Cluster:  c.cluster,
+		Drainer:  &drain.Drainer{Client: c.client, Own: c.own, MayEvict: leading},
+		Events:   events,
+		Settings: c.options.Policy,
+		NodeName: c.options.NodeName,
+		Now:      c.now,
+		Leading:  leading,
+		Spawn:    func(f func()) { work.Go(f) },
+		Metrics:  c.metrics,
+		Log:      c.log,
+	})
+	c.term.Store(term)
+	c.metrics.lead(true)
+	defer c.metrics.lead(false)
+	defer c.term.Store(nil)
+	term.Run(ctx)
+	c.log.Info("This process does not lead any more")
+}
+
+// own tells if a pod is the operator's: it comes back with its host.
+func (c *Controller) own(p *corev1.Pod) bool {
+	return p.Namespace == c.options.Namespace && ownPods.Matches(labels.Set(p.Labels))
+}
+
+// Ready tells if the controller has seen the fleet.
+func (c *Controller) Ready() error {
+	if !c.cluster.Synced() {
+		return errors.New("the fleet has not been seen yet")
+	}
+	return nil
+}
+
+// Plan returns what would be done now. Only a leader can tell.
+func (c *Controller) Plan(ctx context.Context) (policy.Outcome, error) {
+	if err := c.Ready(); err != nil {
+		return policy.Outcome{}, err
+	}
+	t := c.term.Load()
+	if t == nil {
+		return policy.Outcome{}, errors.New("this process does not lead; ask the pod that the Lease " + LeaseName + " names")
+	}
+	return t.Plan(ctx)
+}

@@ -1,0 +1,92 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+)
+
+const (
+	// drainSoon is the pause after a pass that made headway, doubled by each that made none up to drainLate.
+	drainSoon = 200 * time.Millisecond
+	drainLate = 5 * time.Second
+)
+
+// draining is what this process knows of one node's drain.
+type draining struct {
+	// since tells one disruption of a node from the next.
+	since   time.Time
+	running bool
+	found   *fleet.Drain
+	pause   time.Duration
+}
+
+// drain starts one eviction pass, unless one is under way. Its end asks for another pass of the term.
+func (t *Term) drain(ctx context.Context, s fleet.Snapshot, step policy.Step) {
+	var since time.Time
+	for _, n := range s.Nodes {
+		if n.UID == step.UID && n.Marks.Disruption != nil {
+			since = n.Marks.Disruption.Since
+		}
+	}
+	t.mu.Lock()
+	d := t.drains[step.UID]
+	if d == nil || !d.since.Equal(since) && !d.running {
+		d = &draining{since: since}
+		t.drains[step.UID] = d
+	}
+	if d.running {
+		t.mu.Unlock()
+		return
+	}
+	d.running = true
+	t.mu.Unlock()
+	t.c.Spawn(func() {
+		r, err := t.c.Drainer.Pass(ctx, step.Node)
+		found := &fleet.Drain{Remaining: r.Remaining(), Blocked: r.BlockedBy, Waiting: r.Waiting}
+		if err != nil {
+			found.Failed = err.Error()
+		}
+		t.found(d, found, r.Evicted > 0)
+	})
+}
+
+func (t *Term) found(d *draining, found *fleet.Drain, headway bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	d.running = false
+	before := d.found
+	switch {
+	case headway || before == nil || found.Failed == "" && found.Remaining < before.Remaining:
+		d.pause = drainSoon
+	default:
+		d.pause = min(2*d.pause, drainLate)
+	}
+	found.Next = t.c.Now().Add(d.pause)
+	if found.Waiting != "" && found.Remaining > 1 {
+		found.Waiting = fmt.Sprintf("%s, %d pods to go", found.Waiting, found.Remaining)
+	}
+	d.found = found
+	t.Changed()
+}
+
+// stillEmpty lists live, just before a reboot is asked for, that nothing is left to evict.
+func (t *Term) stillEmpty(ctx context.Context, step policy.Step) (bool, error) {
+	pods, err := t.c.Drainer.Pods(ctx, step.Node)
+	if err != nil {
+		return false, err
+	}
+	if len(pods) == 0 {
+		return true, nil
+	}
+	t.mu.Lock()
+	d := t.drains[step.UID]
+	t.mu.Unlock()
+	if d != nil {
+		t.found(d, &fleet.Drain{Remaining: len(pods), Waiting: fmt.Sprintf("pod %s/%s came late", pods[0].Namespace, pods[0].Name)}, true)
+	}
+	return false, nil
+}

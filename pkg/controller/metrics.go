@@ -1,0 +1,117 @@
+package controller
+
+import (
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/telemetry"
+)
+
+// Metrics are the controller's.
+type Metrics struct {
+	steps   *prometheus.CounterVec
+	passes  prometheus.Histogram
+	errors  prometheus.Counter
+	leading prometheus.Gauge
+
+	phases, reasons, versions *prometheus.Desc
+	inHands, limit            *prometheus.Desc
+
+	mu   sync.Mutex
+	last *policy.Outcome
+}
+
+// NewMetrics registers the controller's metrics; r may be nil.
+func NewMetrics(r prometheus.Registerer) *Metrics {
+	name := func(n string) string { return prometheus.BuildFQName(telemetry.Namespace, "controller", n) }
+	m := &Metrics{
+		steps: prometheus.NewCounterVec(prometheus.CounterOpts{Name: name("steps_total"),
+			Help: "Steps that the controller carried out, by act and reason."}, []string{"act", "reason"}),
+		passes: prometheus.NewHistogram(prometheus.HistogramOpts{Name: name("pass_duration_seconds"),
+			Help: "How long a pass over the fleet took.", Buckets: prometheus.ExponentialBuckets(0.001, 4, 8)}),
+		errors: prometheus.NewCounter(prometheus.CounterOpts{Name: name("pass_errors_total"),
+			Help: "Passes that could not be finished and were repeated."}),
+		leading: prometheus.NewGauge(prometheus.GaugeOpts{Name: name("leading"),
+			Help: "1 while this process is the leader."}),
+		phases: prometheus.NewDesc(name("nodes"), "Managed nodes by phase.", []string{"phase"}, nil),
+		reasons: prometheus.NewDesc(name("nodes_waiting"), "Managed nodes that get no step, by reason.",
+			[]string{"reason"}, nil),
+		versions: prometheus.NewDesc(name("nodes_version"), "Managed nodes by the version that they run.",
+			[]string{"version"}, nil),
+		inHands: prometheus.NewDesc(name("nodes_unavailable"), "Nodes that are cordoned or soaking, by the operator's doing.", nil, nil),
+		limit:   prometheus.NewDesc(name("nodes_unavailable_limit"), "How many nodes may be unavailable.", nil, nil),
+	}
+	if r != nil {
+		r.MustRegister(m.steps, m.passes, m.errors, m.leading, m)
+	}
+	return m
+}
+
+// Describe implements prometheus.Collector.
+func (m *Metrics) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{m.phases, m.reasons, m.versions, m.inHands, m.limit} {
+		ch <- d
+	}
+}
+
+// Collect implements prometheus.Collector: the gauges are made from the last plan, so that no series
+// outlives its nodes.
+func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
+	m.mu.Lock()
+	last := m.last
+	m.mu.Unlock()
+	if last == nil {
+		return
+	}
+	phases, reasons, versions := map[intent.Phase]int{}, map[policy.Reason]int{}, map[string]int{}
+	for _, n := range last.Nodes {
+		phases[n.Phase]++
+		if n.Act == "" {
+			reasons[n.Reason]++
+		}
+		if n.Version != "" {
+			versions[n.Version]++
+		}
+	}
+	gauge := func(d *prometheus.Desc, v int, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(v), labels...)
+	}
+	for _, p := range intent.Phases() {
+		gauge(m.phases, phases[p], string(p))
+	}
+	for r, n := range reasons {
+		gauge(m.reasons, n, string(r))
+	}
+	for v, n := range versions {
+		gauge(m.versions, n, v)
+	}
+	gauge(m.inHands, last.InHands)
+	gauge(m.limit, last.Limit)
+}
+
+func (m *Metrics) pass(out policy.Outcome, took time.Duration) {
+	m.passes.Observe(took.Seconds())
+	m.mu.Lock()
+	m.last = &out
+	m.mu.Unlock()
+}
+
+func (m *Metrics) step(s policy.Step) {
+	m.steps.WithLabelValues(string(s.Act), string(s.Reason)).Inc()
+}
+
+// lead says if this process leads; what it knew as a leader isn't shown by a follower.
+func (m *Metrics) lead(is bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if is {
+		m.leading.Set(1)
+		return
+	}
+	m.leading.Set(0)
+	m.last = nil
+}

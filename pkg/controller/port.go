@@ -1,0 +1,38 @@
+package controller
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/drain"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+)
+
+// Cluster is the fleet and the slot list; *kube.Cluster is one.
+type Cluster interface {
+	// Nodes returns all nodes, none older than this process's last write to it, sorted by name.
+	Nodes(ctx context.Context) ([]fleet.Node, error)
+	// Write changes one node if nothing was written to it since, else it is kube.ErrConflict.
+	Write(ctx context.Context, node string, c *policy.Change) error
+	// Slots returns the slot holders as last seen, ChangeSlots changes them by compare-and-swap, and
+	// ForgetSlots makes the next look a live one.
+	Slots(ctx context.Context) (map[string]string, error)
+	ChangeSlots(ctx context.Context, add map[string]string, remove []string) error
+	ForgetSlots()
+	// Exists looks live.
+	Exists(ctx context.Context, node, uid string) (bool, error)
+}
+
+// Drainer makes eviction passes; *drain.Drainer is one.
+type Drainer interface {
+	Pass(ctx context.Context, node string) (drain.Result, error)
+	// Pods lists live what is left to evict.
+	Pods(ctx context.Context, node string) ([]corev1.Pod, error)
+}
+
+// Events tells people; *kube.Events is one.
+type Events interface {
+	Event(node, uid string, warning bool, reason, message string)
+}

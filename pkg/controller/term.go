@@ -1,0 +1,228 @@
+package controller
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/pkg/errors"
+	"github.com/sirupsen/logrus"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/telemetry"
+)
+
+// TermConfig is what a term is made from.
+type TermConfig struct {
+	Cluster  Cluster
+	Drainer  Drainer
+	Events   Events
+	Settings policy.Settings
+	// NodeName is the node that this process runs on; it is updated last. Empty if unknown.
+	NodeName string
+	Now      func() time.Time
+	// Leading tells if this process can know that it still leads.
+	Leading func() bool
+	// Spawn starts work that a pass doesn't wait for; nil is a goroutine.
+	Spawn   func(func())
+	Metrics *Metrics
+	Log     logrus.FieldLogger
+}
+
+// Term is one leader's time in office. What it remembers only refines what is derived from the Nodes:
+// losing it costs time and no safety.
+type Term struct {
+	c TermConfig
+	// changed asks for another pass.
+	changed chan struct{}
+
+	mu     sync.Mutex
+	drains map[string]*draining
+	// passed holds, by UID, the phase and intent in which the last pass saw a node.
+	passed map[string]passedOver
+
+	// told is the reason that people were last told of, by UID. Only the passing goroutine touches it.
+	told map[string]policy.Reason
+}
+
+type passedOver struct {
+	phase intent.Phase
+	id    string
+}
+
+// NewTerm begins a term: nothing that an earlier one read counts any more.
+func NewTerm(c TermConfig) *Term {
+	if c.Spawn == nil {
+		c.Spawn = func(f func()) { go f() }
+	}
+	c.Cluster.ForgetSlots()
+	return &Term{
+		c:       c,
+		changed: make(chan struct{}, 1),
+		drains:  map[string]*draining{},
+		passed:  map[string]passedOver{},
+		told:    map[string]policy.Reason{},
+	}
+}
+
+// Changed asks for another pass; many calls before it begins are one.
+func (t *Term) Changed() {
+	select {
+	case t.changed <- struct{}{}:
+	default:
+	}
+}
+
+const (
+	// passPause bounds how often passes follow each other, so that a burst of changes is one pass.
+	passPause = 20 * time.Millisecond
+	retryMin  = 500 * time.Millisecond
+	retryMax  = 30 * time.Second
+)
+
+// Run passes whenever something changed or is due, until ctx ends.
+func (t *Term) Run(ctx context.Context) {
+	t.Changed()
+	retry := retryMin
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.changed:
+		case <-timer.C:
+		}
+		wake, err := t.Pass(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		pause := time.Duration(1<<62 - 1)
+		if err != nil {
+			t.c.Log.WithError(err).Warn("A pass could not be finished and will be repeated")
+			t.c.Metrics.errors.Inc()
+			pause, retry = retry, min(2*retry, retryMax)
+		} else {
+			retry = retryMin
+			if !wake.IsZero() {
+				pause = max(wake.Sub(t.c.Now()), passPause)
+			}
+		}
+		timer.Reset(pause)
+		rest(ctx, passPause)
+	}
+}
+
+func rest(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
+
+// Pass gathers, plans and carries out once. It returns when the clock alone makes another pass worth
+// while (zero: never), and the first error; steps after a failed one were carried out all the same.
+func (t *Term) Pass(ctx context.Context) (time.Time, error) {
+	began := t.c.Now()
+	s, err := t.gather(ctx)
+	if err != nil {
+		return time.Time{}, err
+	}
+	out := policy.Plan(s, t.c.Settings)
+	t.remember(s, out)
+	t.tell(out)
+	err = t.carryOut(ctx, s, out)
+	t.c.Metrics.pass(out, t.c.Now().Sub(began))
+	return out.Wake, err
+}
+
+// Plan returns what the term would do now, without doing it.
+func (t *Term) Plan(ctx context.Context) (policy.Outcome, error) {
+	s, err := t.gather(ctx)
+	if err != nil {
+		return policy.Outcome{}, err
+	}
+	return policy.Plan(s, t.c.Settings), nil
+}
+
+func (t *Term) gather(ctx context.Context) (fleet.Snapshot, error) {
+	s := fleet.Snapshot{Now: t.c.Now()}
+	var err error
+	if s.Nodes, err = t.c.Cluster.Nodes(ctx); err != nil {
+		return s, err
+	}
+	s.Slots, err = t.c.Cluster.Slots(ctx)
+	var unreadable *kube.SlotsUnreadableError
+	switch {
+	case errors.As(err, &unreadable):
+		s.SlotsProblem = unreadable.Error()
+		t.c.Cluster.ForgetSlots()
+	case err != nil:
+		return s, err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		n.ControllerHere = t.c.NodeName != "" && n.Name == t.c.NodeName
+		if d := t.drains[n.UID]; d != nil && n.Marks.Disruption != nil && d.since.Equal(n.Marks.Disruption.Since) {
+			n.Drain = d.found
+		}
+		n.PassedOver = t.passed[n.UID] == passedOver{n.Phase(), n.Marks.Intent.ID}
+	}
+	return s, nil
+}
+
+// remember keeps, of managed nodes only, what the next pass wants to know.
+func (t *Term) remember(s fleet.Snapshot, out policy.Outcome) {
+	managed := make(map[string]bool, len(out.Nodes))
+	for _, n := range out.Nodes {
+		managed[n.UID] = true
+	}
+	passed := make(map[string]passedOver, len(managed))
+	disrupted := map[string]bool{}
+	for _, n := range s.Nodes {
+		if managed[n.UID] {
+			passed[n.UID] = passedOver{n.Phase(), n.Marks.Intent.ID}
+		}
+		if n.Disrupted() {
+			disrupted[n.UID] = true
+		}
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.passed = passed
+	for uid, d := range t.drains {
+		if !disrupted[uid] && !d.running {
+			delete(t.drains, uid)
+		}
+	}
+}
+
+// tell warns people, once, of a reason that no step and no annotation tells them of.
+func (t *Term) tell(out policy.Outcome) {
+	told := make(map[string]policy.Reason, len(t.told))
+	for _, n := range out.Nodes {
+		if n.Act != "" || !n.Reason.Troubling() {
+			continue
+		}
+		told[n.UID] = n.Reason
+		if t.told[n.UID] != n.Reason {
+			t.c.Events.Event(n.Node, n.UID, true, string(n.Reason), n.Message)
+		}
+	}
+	t.told = told
+}
+
+func (t *Term) log(s policy.Step) logrus.FieldLogger {
+	return t.c.Log.WithFields(logrus.Fields{
+		telemetry.FieldNode:   s.Node,
+		telemetry.FieldAct:    string(s.Act),
+		telemetry.FieldReason: string(s.Reason),
+	})
+}

@@ -1,0 +1,108 @@
+package fleet
+
+import (
+	"strings"
+	"time"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
+)
+
+// Interface is how a labelled host wants to be updated.
+type Interface string
+
+const (
+	// InterfaceNone: the node isn't labelled.
+	InterfaceNone Interface = ""
+	// InterfaceUpdateAPI: label updater-interface-version=2.0.0.
+	InterfaceUpdateAPI Interface = "2.0.0"
+	// InterfaceHostCommands: label updater-interface-version=1.0.0 or platform-version=1.0.0.
+	InterfaceHostCommands Interface = "1.0.0"
+)
+
+// InterfaceOf reads the labels of a node. A value that isn't known is returned as it stands.
+func InterfaceOf(labels map[string]string) Interface {
+	if v, ok := labels[string(marker.KeyInterfaceVersion)]; ok {
+		return Interface(v)
+	}
+	if v, ok := labels[string(marker.KeyPlatformVersion)]; ok {
+		return Interface(v)
+	}
+	return InterfaceNone
+}
+
+// Node is one node as far as decisions need it.
+type Node struct {
+	Name            string
+	UID             string
+	ResourceVersion string
+	Interface       Interface
+	Unschedulable   bool
+	// Ready is the kubelet's Ready condition being True; ReadySince its lastTransitionTime, another
+	// machine's clock as text, compared for change only.
+	Ready      bool
+	ReadySince string
+	// BootID and OSVersion are the kubelet's own nodeInfo; OSVersion is empty for what isn't Bottlerocket.
+	BootID    string
+	OSVersion string
+
+	Marks    marker.Marks
+	Problems []marker.Problem
+
+	// AgentPod tells if an agent's pod is on the node, AgentReady if it is Ready.
+	AgentPod, AgentReady bool
+	// ControllerHere: this very controller runs there.
+	ControllerHere bool
+	// PassedOver: this process has made a whole pass over the node in the phase that it is in, so
+	// deadlines of that phase may fire.
+	PassedOver bool
+	// Drain is the last eviction pass of this process over the current disruption; nil if there was none.
+	Drain *Drain
+}
+
+// Drain is what an eviction pass found.
+type Drain struct {
+	// Remaining is how many pods are still to go; 0 means drained.
+	Remaining int
+	// Blocked is a sentence on the first pod that may not be evicted now; empty if none is blocked.
+	Blocked string
+	// Waiting is a sentence on what the pass waits for otherwise.
+	Waiting string
+	// Failed is a sentence on why the pass could not be made; nothing is known then.
+	Failed string
+	// Next is when another pass is worth while.
+	Next time.Time
+}
+
+// Labelled tells if a user put the node into the operator's care.
+func (n Node) Labelled() bool { return n.Interface != InterfaceNone }
+
+// Phase derives the node's phase from its marks; time-dependent ones are policy's.
+func (n Node) Phase() intent.Phase {
+	if len(n.Problems) > 0 {
+		return intent.PhaseUnreadable
+	}
+	return intent.PhaseOf(n.Marks)
+}
+
+// Disrupted tells if the node shows a disruption of ours. An unreadable one counts.
+func (n Node) Disrupted() bool { return n.Marks.Disruption != nil }
+
+// Marked tells if any mark of an intent or a disruption of ours is on the node.
+func (n Node) Marked() bool {
+	return n.Marks.Intent.ID != "" || n.Disrupted() || n.Marks.Report.Protocol > 0
+}
+
+// OSVersion returns the version in a kubelet's osImage, which is os-release's PRETTY_NAME:
+// "Bottlerocket OS 1.26.1 (aws-k8s-1.31)". It is empty for any other operating system.
+func OSVersion(osImage string) string {
+	rest, ok := strings.CutPrefix(osImage, "Bottlerocket OS ")
+	if !ok {
+		return ""
+	}
+	v, _, _ := strings.Cut(rest, " ")
+	if !marker.ValidVersion(v) {
+		return ""
+	}
+	return v
+}

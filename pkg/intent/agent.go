@@ -1,0 +1,405 @@
+package intent
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
+)
+
+const (
+	// BusyPatience is how long an agent waits for a host that is locked by somebody else's command
+	// before it calls that an error; prepare deadlines must be longer.
+	BusyPatience = 25 * time.Minute
+	// RebootPatience is how long after its last reboot request an agent still expects the host to go
+	// down: inhibitors may hold a shutdown for 300 s (update-api section 6).
+	RebootPatience = 10 * time.Minute
+	// unchangedLooks is how often an unlocked host may show no new record after a command was accepted
+	// before the command counts as dead (update-api section 1, rule 5).
+	unchangedLooks = 3
+
+	pollActive = 250 * time.Millisecond
+	pollLocked = 2 * time.Second
+	pollSlow   = 30 * time.Second
+)
+
+// AnotherUpdater begins the message of an agent that found somebody else's update on its host.
+const AnotherUpdater = "another updater: "
+
+// StepKind is what an agent does next.
+type StepKind string
+
+const (
+	// StepRest: nothing until something changes or the facts are due.
+	StepRest StepKind = "rest"
+	// StepWait: look again after Step.After.
+	StepWait StepKind = "wait"
+	// StepReport: write Step.State for the intent, with the facts.
+	StepReport StepKind = "report"
+	// StepCommand: ask the host for Step.Command.
+	StepCommand StepKind = "command"
+)
+
+// Step is an agent's next step.
+type Step struct {
+	Kind    StepKind
+	Command Command
+	State   marker.State
+	Message string
+	After   time.Duration
+}
+
+// View is all that an agent decides from.
+type View struct {
+	Now    time.Time
+	Intent marker.Intent
+	// Report is the agent's own last report, as it stands on the Node.
+	Report marker.Report
+	Host   Host
+	// Asked, Started, Affirmed, RefreshedAt, RefreshTried and LockedSince are the process's own memory; see Asked.
+	Asked Asked
+	// Started is when this process started.
+	Started time.Time
+	// Affirmed is the intent for which this very process wrote `busy` and had it accepted.
+	Affirmed string
+	// RefreshTried is when this process last asked for a refresh; zero if never.
+	RefreshTried time.Time
+	// RefreshEvery is how often facts are refreshed.
+	RefreshEvery time.Duration
+	// LockedSince is since when the host has been locked without a break; zero if it isn't.
+	LockedSince time.Time
+	// Unsupported is the host's word that it can't update in place; empty if it hasn't said so.
+	Unsupported string
+}
+
+// Next decides an agent's next step. It never asks for anything disruptive that the intent doesn't ask for.
+func Next(v View) Step {
+	answer := v.Report.Answer(v.Intent.ID)
+	if v.Intent.ID == "" {
+		return keepFresh(v)
+	}
+	switch v.Intent.Action {
+	case marker.ActionPrepareUpdate:
+		return prepare(v, answer)
+	case marker.ActionRebootUpdate:
+		return reboot(v, answer)
+	case marker.ActionResetState:
+		return reset(v, answer)
+	case marker.ActionStabilize:
+		return stabilize(v, answer)
+	}
+	return Step{Kind: StepRest}
+}
+
+// FactsOf turns what a host says into the facts of a report; the last report's offer stands while the
+// host gives no word on it, so that a failed refresh doesn't withdraw an update.
+func FactsOf(last marker.Report, h Host, operatorVersion string) marker.Report {
+	r := last
+	r.Current, r.BootID = h.Version, h.BootID
+	r.Protocol, r.OperatorVersion = marker.Protocol, operatorVersion
+	if h.ChosenKnown {
+		r.Available = h.Chosen
+	}
+	if r.Available == h.Version {
+		r.Available = ""
+	}
+	return r
+}
+
+func wait(d time.Duration) Step { return Step{Kind: StepWait, After: d} }
+func command(c Command) Step    { return Step{Kind: StepCommand, Command: c} }
+func report(s marker.State, format string, args ...any) Step {
+	return Step{Kind: StepReport, State: s, Message: fmt.Sprintf(format, args...)}
+}
+
+// keepFresh refreshes what is available when it is due, and rests else.
+func keepFresh(v View) Step {
+	if step, ok := settle(v, CommandRefresh); ok {
+		return step
+	}
+	due := v.RefreshTried.IsZero() || v.Now.Sub(v.RefreshTried) >= v.RefreshEvery
+	if !due {
+		return Step{Kind: StepRest, After: v.RefreshTried.Add(v.RefreshEvery).Sub(v.Now)}
+	}
+	if v.Host.Locked {
+		return wait(pollLocked)
+	}
+	return command(CommandRefresh)
+}
+
+// settle waits for a command that this process asked for and that hasn't shown its end yet.
+func settle(v View, c Command) (Step, bool) {
+	a := v.Asked
+	if a.Command == "" || a.Command != c {
+		return Step{}, false
+	}
+	if v.Host.Locked {
+		return wait(pollActive), true
+	}
+	if v.Host.Last.Timestamp == a.Before && a.Unchanged < unchangedLooks {
+		return wait(pollActive), true
+	}
+	return Step{}, false
+}
+
+// ended tells if the command that this process asked for has ended, and if it left no record of it.
+func ended(v View, c Command) (done, died bool) {
+	a := v.Asked
+	if a.Command != c || a.ID != v.Intent.ID || v.Host.Locked {
+		return false, false
+	}
+	if v.Host.Last.Timestamp == a.Before {
+		return a.Unchanged >= unchangedLooks, true
+	}
+	return v.Host.Last.Command == c, false
+}
+
+// locked waits for a host that is busy with a command, patiently but not for ever.
+func locked(v View, answer marker.State) Step {
+	if answer != marker.StateError && !v.LockedSince.IsZero() && v.Now.Sub(v.LockedSince) > BusyPatience {
+		return report(marker.StateError, "the host has been busy with another command for more than %s", BusyPatience)
+	}
+	if v.Asked.ID == v.Intent.ID {
+		return wait(pollActive)
+	}
+	return wait(pollLocked)
+}
+
+func stabilize(v View, answer marker.State) Step {
+	if v.Host.Locked {
+		return keepFresh(v)
+	}
+	if v.Unsupported != "" {
+		if answer != marker.StateError {
+			return report(marker.StateError, "in-place updates are not supported by this host: %s", v.Unsupported)
+		}
+		return keepFresh(v)
+	}
+	if foreign := foreignActivation(v.Host); foreign != "" {
+		if answer != marker.StateError || v.Report.Message != foreign {
+			return report(marker.StateError, "%s", foreign)
+		}
+		return keepFresh(v)
+	}
+	// A host that hasn't been asked what is available has no facts worth an answer yet.
+	if v.RefreshTried.IsZero() {
+		return keepFresh(v)
+	}
+	if step, ok := settle(v, CommandRefresh); ok {
+		return step
+	}
+	if answer != marker.StateReady {
+		return report(marker.StateReady, "")
+	}
+	return keepFresh(v)
+}
+
+// foreignActivation says who else is about to change the version of this host; empty if nobody is.
+func foreignActivation(h Host) string {
+	switch {
+	case h.State == HostReady:
+		return AnotherUpdater + "the host has " + orUnknown(h.Staged) + " activated, which this operator did not ask for"
+	case h.ForeignBoot:
+		return AnotherUpdater + "the host will boot another partition set, activated outside the update API"
+	}
+	return ""
+}
+
+func orUnknown(version string) string {
+	if version == "" {
+		return "an unknown version"
+	}
+	return version
+}
+
+func prepare(v View, answer marker.State) Step {
+	h, target := v.Host, v.Intent.Target
+	if h.Version == target {
+		if answer != marker.StateReady {
+			return report(marker.StateReady, "already running %s", target)
+		}
+		return keepFresh(v)
+	}
+	if answer == marker.StateError {
+		return keepFresh(v)
+	}
+	if h.Locked {
+		if answer == marker.StateReady {
+			return keepFresh(v)
+		}
+		return locked(v, answer)
+	}
+	if answer == marker.StateReady {
+		if v.Report.BootID != h.BootID || h.State != HostStaged || h.Staged != target {
+			return report(marker.StateError, "the prepared update is gone: the host was rebooted or changed by somebody else")
+		}
+		return keepFresh(v)
+	}
+	if staged(h, target) {
+		return report(marker.StateReady, "")
+	}
+	if h.State == HostReady {
+		if done, _ := ended(v, CommandDeactivate); done {
+			return report(marker.StateError, "deactivating %s: %s", orUnknown(h.Staged), problem(h))
+		}
+		return ask(v, answer, CommandDeactivate)
+	}
+	if done, died := ended(v, CommandPrepare); done {
+		return prepared(h, target, died)
+	}
+	if h.State == HostUninitialized || !h.ChosenKnown || h.Chosen != target {
+		if v.Asked.Command == CommandRefresh && v.Asked.ID == v.Intent.ID {
+			if step, ok := settle(v, CommandRefresh); ok {
+				return step
+			}
+			if !h.ChosenKnown {
+				return report(marker.StateError, "refreshing what is available: %s", problem(h))
+			}
+			return report(marker.StateError, "the host does not offer %s any more", target)
+		}
+		return command(CommandRefresh)
+	}
+	return ask(v, answer, CommandPrepare)
+}
+
+// ask writes busy before it touches the host.
+func ask(v View, answer marker.State, c Command) Step {
+	if answer != marker.StateBusy || v.Affirmed != v.Intent.ID {
+		return report(marker.StateBusy, "")
+	}
+	if step, ok := settle(v, c); ok && v.Asked.ID == v.Intent.ID {
+		return step
+	}
+	return command(c)
+}
+
+// staged tells if the host's own last word proves that target was written in this boot.
+func staged(h Host, target string) bool {
+	return h.State == HostStaged && h.Last.Command == CommandPrepare && h.Last.Success &&
+		h.Last.Started == target && h.Staged == target
+}
+
+// prepared judges a prepare that ended without proof of the target.
+func prepared(h Host, target string, died bool) Step {
+	switch {
+	case died:
+		return report(marker.StateError, "preparing %s: the host's command ended without a record", target)
+	case !h.Last.Success:
+		return report(marker.StateError, "preparing %s: %s", target, problem(h))
+	case h.Last.Started == "":
+		return report(marker.StateError, "preparing %s: the host wrote nothing", target)
+	}
+	return report(marker.StateError, "preparing %s: the host wrote %s, its choice has changed", target, h.Last.Started)
+}
+
+func problem(h Host) string {
+	if h.Last.Problem == "" {
+		return "the host said nothing"
+	}
+	return h.Last.Problem
+}
+
+func reboot(v View, answer marker.State) Step {
+	h, target := v.Host, v.Intent.Target
+	if h.BootID != v.Intent.RebootFrom {
+		// A reboot after the cordon counts as the reboot, whoever did it.
+		switch {
+		case h.Version == target && answer != marker.StateReady:
+			return report(marker.StateReady, "")
+		case h.Version != target && answer != marker.StateError:
+			return report(marker.StateError, "the host came back with %s instead of %s: the update was rolled back", h.Version, target)
+		}
+		return keepFresh(v)
+	}
+	if answer == marker.StateError || answer == marker.StateReady {
+		return Step{Kind: StepRest}
+	}
+	if answer == marker.StateNone {
+		return beginReboot(v)
+	}
+	return continueReboot(v)
+}
+
+// beginReboot checks once more what would be activated, then passes the point of no return.
+func beginReboot(v View) Step {
+	h, target := v.Host, v.Intent.Target
+	if h.Locked {
+		return locked(v, marker.StateNone)
+	}
+	// The report before this intent's answer is the one on the prepare, so ready in this boot proves the stage.
+	proven := staged(h, target) || (v.Report.State == marker.StateReady && v.Report.BootID == h.BootID)
+	if h.State != HostStaged || h.Staged != target || !proven {
+		return report(marker.StateError, "%s is not staged on the host any more", target)
+	}
+	return report(marker.StateBusy, "")
+}
+
+// continueReboot goes on after busy stands: activate, then reboot. Until busy was accepted by a live
+// look for this very process it touches nothing.
+func continueReboot(v View) Step {
+	h, a := v.Host, v.Asked
+	if a.Command == CommandReboot && a.ID == v.Intent.ID {
+		if v.Now.Sub(a.At) > RebootPatience {
+			return report(marker.StateError, "the host did not reboot within %s of being asked", RebootPatience)
+		}
+		return wait(pollSlow)
+	}
+	if v.Affirmed != v.Intent.ID {
+		if v.Now.Before(v.Intent.Until) {
+			return report(marker.StateBusy, "")
+		}
+		// Too late to begin, and this process can't know if its predecessor asked for the reboot.
+		if v.Now.Sub(v.Started) > RebootPatience {
+			return report(marker.StateError, "the host did not reboot in time")
+		}
+		return wait(pollSlow)
+	}
+	if h.Locked {
+		return locked(v, marker.StateBusy)
+	}
+	if done, died := ended(v, CommandActivate); done && h.State != HostReady {
+		if died {
+			return report(marker.StateError, "activating %s: the host's command ended without a record", v.Intent.Target)
+		}
+		return report(marker.StateError, "activating %s: %s", v.Intent.Target, problem(h))
+	}
+	switch h.State {
+	case HostReady:
+		return command(CommandReboot)
+	case HostStaged:
+		if step, ok := settle(v, CommandActivate); ok && a.ID == v.Intent.ID {
+			return step
+		}
+		if h.Staged != v.Intent.Target {
+			return report(marker.StateError, "the host has %s staged instead of %s", orUnknown(h.Staged), v.Intent.Target)
+		}
+		return command(CommandActivate)
+	}
+	return report(marker.StateError, "nothing is staged on the host any more")
+}
+
+func reset(v View, answer marker.State) Step {
+	h := v.Host
+	if answer == marker.StateReady {
+		return keepFresh(v)
+	}
+	if h.Locked {
+		return wait(pollLocked)
+	}
+	if h.State != HostReady {
+		return report(marker.StateReady, "")
+	}
+	if done, _ := ended(v, CommandDeactivate); done {
+		if answer != marker.StateError {
+			return report(marker.StateError, "deactivating %s: %s", orUnknown(h.Staged), problem(h))
+		}
+		if v.Now.Sub(v.Asked.At) < time.Minute {
+			return wait(pollSlow)
+		}
+		return command(CommandDeactivate)
+	}
+	if step, ok := settle(v, CommandDeactivate); ok && v.Asked.ID == v.Intent.ID {
+		return step
+	}
+	return command(CommandDeactivate)
+}

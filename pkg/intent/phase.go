@@ -1,0 +1,75 @@
+package intent
+
+import "github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
+
+// Phase is where a node is on its way through an update. Phases are derived, never stored.
+type Phase string
+
+const (
+	// PhaseNew: nothing has been asked of the node.
+	PhaseNew Phase = "New"
+	// PhaseIdle: nothing to do, or nothing that may be done yet.
+	PhaseIdle Phase = "Idle"
+	// PhasePreparing: the agent writes the inactive partition set; workloads run on.
+	PhasePreparing Phase = "Preparing"
+	// PhasePrepared: staged; waits for a slot.
+	PhasePrepared Phase = "Prepared"
+	// PhaseDraining: cordoned; its pods are being evicted.
+	PhaseDraining Phase = "Draining"
+	// PhaseRebooting: the agent was asked to activate and reboot.
+	PhaseRebooting Phase = "Rebooting"
+	// PhaseReturning: the agent answered after the reboot; still cordoned.
+	PhaseReturning Phase = "Returning"
+	// PhaseVerifying: schedulable again, the slot is held for the soak.
+	PhaseVerifying Phase = "Verifying"
+	// PhaseResetting: the agent undoes what is activated.
+	PhaseResetting Phase = "Resetting"
+	// PhaseLost: past the deadline after the point of no return. Only a clock can tell, so PhaseOf
+	// never returns it; policy does.
+	PhaseLost Phase = "Lost"
+	// PhaseUnreadable: the marks can't be read. PhaseOf never returns it either.
+	PhaseUnreadable Phase = "Unreadable"
+)
+
+// Phases is the closed list.
+func Phases() []Phase {
+	return []Phase{PhaseNew, PhaseIdle, PhasePreparing, PhasePrepared, PhaseDraining, PhaseRebooting,
+		PhaseReturning, PhaseVerifying, PhaseResetting, PhaseLost, PhaseUnreadable}
+}
+
+// PhaseOf derives the phase of a node whose marks could be read.
+func PhaseOf(m marker.Marks) Phase {
+	answer := m.Report.Answer(m.Intent.ID)
+	switch m.Intent.Action {
+	case marker.ActionPrepareUpdate:
+		switch {
+		case m.Disruption != nil:
+			return PhaseDraining
+		case answer == marker.StateReady:
+			return PhasePrepared
+		}
+		return PhasePreparing
+	case marker.ActionRebootUpdate:
+		if answer == marker.StateReady || answer == marker.StateError {
+			return PhaseReturning
+		}
+		return PhaseRebooting
+	case marker.ActionResetState:
+		if m.Disruption != nil {
+			return PhaseVerifying
+		}
+		return PhaseResetting
+	case marker.ActionStabilize:
+		if m.Disruption != nil {
+			return PhaseVerifying
+		}
+		return PhaseIdle
+	}
+	return PhaseNew
+}
+
+// PointOfNoReturn tells if the agent may have touched the host for a reboot: from here only a new boot
+// ID, or the agent's own late error, decides.
+func PointOfNoReturn(m marker.Marks) bool {
+	return m.Intent.Action == marker.ActionRebootUpdate && m.Report.Answer(m.Intent.ID) != marker.StateNone
+}

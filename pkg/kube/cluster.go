@@ -1,0 +1,294 @@
+package kube
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/pkg/errors"
+	"github.com/sirupsen/logrus"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+)
+
+// cacheBehind is how long a watch may lag behind our own write before the node is read live: after an
+// etcd restore it never catches up.
+const cacheBehind = 30 * time.Second
+
+// ErrConflict means that somebody wrote to the object since it was looked at: look again.
+var ErrConflict = errors.New("written by somebody else in between")
+
+// ClusterConfig is what a Cluster is made from.
+type ClusterConfig struct {
+	Client kubernetes.Interface
+	// Namespace is the operator's own; AgentSelector finds the agents' pods in it.
+	Namespace, AgentSelector string
+	// Changed is called, on any goroutine, when the fleet looks different. It must not block.
+	Changed func()
+	Now     func() time.Time
+	Log     logrus.FieldLogger
+}
+
+// Cluster is the fleet as the API server shows it.
+type Cluster struct {
+	c      ClusterConfig
+	nodes  cache.SharedIndexInformer
+	agents cache.SharedIndexInformer
+	slots  slots
+
+	mu sync.Mutex
+	// written are Nodes as the API server returned them for our own writes, until the watch shows them.
+	written map[string]write
+	// views by name are made anew only when the resourceVersion changes.
+	views map[string]fleet.Node
+}
+
+type write struct {
+	node *corev1.Node
+	at   time.Time
+}
+
+// NewCluster returns a Cluster that watches nothing yet.
+func NewCluster(c ClusterConfig) (*Cluster, error) {
+	k := &Cluster{
+		c:       c,
+		nodes:   nodeInformer(c.Client),
+		agents:  agentInformer(c.Client, c.Namespace, c.AgentSelector),
+		slots:   slots{client: c.Client, namespace: c.Namespace},
+		written: map[string]write{},
+		views:   map[string]fleet.Node{},
+	}
+	if _, err := k.nodes.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(obj any) { k.seen(obj) },
+		UpdateFunc: func(_, obj any) { k.seen(obj) },
+		DeleteFunc: func(obj any) { k.gone(obj) },
+	}); err != nil {
+		return nil, errors.Wrap(err, "watching nodes")
+	}
+	changed := func() { c.Changed() }
+	if _, err := k.agents.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: func(any) { changed() },
+		UpdateFunc: func(old, obj any) {
+			if !samePod(old, obj) {
+				changed()
+			}
+		},
+		DeleteFunc: func(any) { changed() },
+	}); err != nil {
+		return nil, errors.Wrap(err, "watching agent pods")
+	}
+	return k, nil
+}
+
+func samePod(a, b any) bool {
+	p, ok := a.(*corev1.Pod)
+	q, also := b.(*corev1.Pod)
+	return ok && also && p.UID == q.UID && p.Spec.NodeName == q.Spec.NodeName && podReady(p) == podReady(q)
+}
+
+func podReady(p *corev1.Pod) bool {
+	if p.DeletionTimestamp != nil {
+		return false
+	}
+	return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// Run watches until ctx ends.
+func (k *Cluster) Run(ctx context.Context) {
+	var wg sync.WaitGroup
+	wg.Go(func() { k.nodes.RunWithContext(ctx) })
+	wg.Go(func() { k.agents.RunWithContext(ctx) })
+	wg.Wait()
+}
+
+// Synced tells if everything has been seen once.
+func (k *Cluster) Synced() bool { return k.nodes.HasSynced() && k.agents.HasSynced() }
+
+// WaitForSync waits until everything has been seen once, or ctx ends.
+func (k *Cluster) WaitForSync(ctx context.Context) bool {
+	return cache.WaitForCacheSync(ctx.Done(), k.nodes.HasSynced, k.agents.HasSynced)
+}
+
+func (k *Cluster) seen(obj any) {
+	n, ok := obj.(*corev1.Node)
+	if !ok {
+		return
+	}
+	k.mu.Lock()
+	if w, ok := k.written[n.Name]; ok && (w.node.UID != n.UID || !newer(w.node.ResourceVersion, n.ResourceVersion)) {
+		delete(k.written, n.Name)
+	}
+	old, had := k.views[n.Name]
+	_, ahead := k.written[n.Name]
+	different := false
+	if !ahead {
+		v := View(n)
+		different = !had || !sameView(old, v)
+		k.views[n.Name] = v
+	}
+	k.mu.Unlock()
+	if different {
+		k.c.Changed()
+	}
+}
+
+func (k *Cluster) gone(obj any) {
+	if d, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+		obj = d.Obj
+	}
+	n, ok := obj.(*corev1.Node)
+	if !ok {
+		return
+	}
+	k.mu.Lock()
+	delete(k.written, n.Name)
+	delete(k.views, n.Name)
+	k.mu.Unlock()
+	k.c.Changed()
+}
+
+// Nodes returns what all nodes look like now, sorted by name. A node that we wrote to looks as the API
+// server returned it until the watch has caught up; if that takes too long it is read live.
+func (k *Cluster) Nodes(ctx context.Context) ([]fleet.Node, error) {
+	if err := k.catchUp(ctx); err != nil {
+		return nil, err
+	}
+	k.mu.Lock()
+	out := make([]fleet.Node, 0, len(k.views))
+	for _, v := range k.views {
+		out = append(out, v)
+	}
+	k.mu.Unlock()
+	for i := range out {
+		pods, err := k.agents.GetIndexer().ByIndex(byNode, out[i].Name)
+		if err != nil {
+			return nil, errors.Wrap(err, "looking up agent pods")
+		}
+		for _, obj := range pods {
+			if p, ok := obj.(*corev1.Pod); ok {
+				out[i].AgentPod = true
+				out[i].AgentReady = out[i].AgentReady || podReady(p)
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b fleet.Node) int { return cmp.Compare(a.Name, b.Name) })
+	return out, nil
+}
+
+// catchUp reads live what the watch should have shown long ago.
+func (k *Cluster) catchUp(ctx context.Context) error {
+	now := k.c.Now()
+	k.mu.Lock()
+	var late []string
+	for name, w := range k.written {
+		if now.Sub(w.at) > cacheBehind {
+			late = append(late, name)
+		}
+	}
+	k.mu.Unlock()
+	for _, name := range late {
+		n, err := k.c.Client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			k.mu.Lock()
+			delete(k.written, name)
+			k.mu.Unlock()
+			continue
+		}
+		if err != nil {
+			return errors.Wrapf(err, "reading node %q", name)
+		}
+		k.keep(stripNode(n))
+	}
+	return nil
+}
+
+// keep makes n what its node looks like until the watch shows something newer.
+func (k *Cluster) keep(n *corev1.Node) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.views[n.Name] = View(n)
+	obj, ok, err := k.nodes.GetStore().GetByKey(n.Name)
+	if cached, is := obj.(*corev1.Node); err == nil && ok && is && cached.UID == n.UID && !newer(n.ResourceVersion, cached.ResourceVersion) {
+		// The watch was faster than the answer to our write.
+		k.views[n.Name] = View(cached)
+		delete(k.written, n.Name)
+		return
+	}
+	k.written[n.Name] = write{node: n, at: k.c.Now()}
+}
+
+// Write carries out a change of one node. ErrConflict means that the node was written to, or replaced,
+// since the change was computed.
+func (k *Cluster) Write(ctx context.Context, name string, c *policy.Change) error {
+	annotations, uid, err := k.annotations(name, c.ResourceVersion)
+	if err != nil {
+		return err
+	}
+	body, err := patch(annotations, c)
+	if err != nil {
+		return errors.Wrapf(err, "composing the change of node %q", name)
+	}
+	if body == nil {
+		return nil
+	}
+	n, err := k.c.Client.CoreV1().Nodes().Patch(ctx, name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: "bottlerocket-update-operator"})
+	switch {
+	case apierrors.IsConflict(err) || apierrors.IsNotFound(err):
+		return errors.WithMessagef(ErrConflict, "writing node %q", name)
+	case err != nil:
+		return errors.Wrapf(err, "writing node %q", name)
+	case n.UID != uid:
+		return errors.WithMessagef(ErrConflict, "writing node %q", name)
+	}
+	k.keep(stripNode(n))
+	return nil
+}
+
+// annotations returns what stands on the node at this very resourceVersion.
+func (k *Cluster) annotations(name, version string) (map[string]string, types.UID, error) {
+	k.mu.Lock()
+	w, ok := k.written[name]
+	k.mu.Unlock()
+	if ok && w.node.ResourceVersion == version {
+		return w.node.Annotations, w.node.UID, nil
+	}
+	obj, ok, err := k.nodes.GetStore().GetByKey(name)
+	if err != nil {
+		return nil, "", errors.Wrapf(err, "looking up node %q", name)
+	}
+	if n, is := obj.(*corev1.Node); ok && is && n.ResourceVersion == version {
+		return n.Annotations, n.UID, nil
+	}
+	return nil, "", errors.WithMessagef(ErrConflict, "writing node %q", name)
+}
+
+// Exists looks live if the node with this UID is still there.
+func (k *Cluster) Exists(ctx context.Context, name, uid string) (bool, error) {
+	n, err := k.c.Client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, errors.Wrapf(err, "reading node %q", name)
+	}
+	return string(n.UID) == uid, nil
+}
+
+// newer tells if a was certainly written after b. Versions that aren't numbers are never newer.
+func newer(a, b string) bool {
+	x, errA := strconv.ParseUint(a, 10, 64)
+	y, errB := strconv.ParseUint(b, 10, 64)
+	return errA == nil && errB == nil && x > y
+}

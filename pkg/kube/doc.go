@@ -1,0 +1,8 @@
+// Package kube is the controller's edge to the API server: it keeps what the fleet looks like (nodes and
+// agent pods, stripped of what nobody here uses), writes changes of single nodes, keeps the list of
+// slots, and tells people through events.
+//
+// It imports client-go and the pure packages, and nothing of the loops. It promises that a node's view is
+// never older than this process's own last write to it, that every write to a Node carries the
+// resourceVersion it was decided on, and that the slot list is written by compare-and-swap alone.
+package kube

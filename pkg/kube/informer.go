@@ -1,0 +1,80 @@
+package kube
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+)
+
+// pageSize bounds how many whole Nodes are in memory at once where the server has no WatchList.
+const pageSize = 100
+
+// nodeInformer watches all nodes, stripped. With WatchList the server streams them one by one; without it
+// the list is read in pages, each stripped before the next is asked for.
+func nodeInformer(client kubernetes.Interface) cache.SharedIndexInformer {
+	nodes := client.CoreV1().Nodes()
+	lw := &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			all := &corev1.NodeList{}
+			// From version 0 a server may answer from its cache, and then it ignores the limit.
+			if o.ResourceVersion == "0" {
+				o.ResourceVersion = ""
+			}
+			for o.Limit = pageSize; ; {
+				page, err := nodes.List(ctx, o)
+				if err != nil {
+					return nil, err
+				}
+				for i := range page.Items {
+					all.Items = append(all.Items, *stripNode(&page.Items[i]))
+				}
+				all.ListMeta = page.ListMeta
+				if page.Continue == "" {
+					return all, nil
+				}
+				o.Continue, o.ResourceVersion, o.ResourceVersionMatch = page.Continue, "", ""
+			}
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			return nodes.Watch(ctx, o)
+		},
+	}
+	i := cache.NewSharedIndexInformerWithOptions(cache.ToListWatcherWithWatchListSemantics(lw, client), &corev1.Node{},
+		cache.SharedIndexInformerOptions{ObjectDescription: "nodes"})
+	// Only an informer that runs already refuses a transform.
+	_ = i.SetTransform(transformNode)
+	return i
+}
+
+const byNode = "node"
+
+// agentInformer watches the agents' pods, stripped, by the node that they are on.
+func agentInformer(client kubernetes.Interface, namespace, selector string) cache.SharedIndexInformer {
+	pods := client.CoreV1().Pods(namespace)
+	lw := &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			o.LabelSelector = selector
+			return pods.List(ctx, o)
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			o.LabelSelector = selector
+			return pods.Watch(ctx, o)
+		},
+	}
+	i := cache.NewSharedIndexInformerWithOptions(cache.ToListWatcherWithWatchListSemantics(lw, client), &corev1.Pod{},
+		cache.SharedIndexInformerOptions{ObjectDescription: "agent pods", Indexers: cache.Indexers{
+			byNode: func(obj any) ([]string, error) {
+				if p, ok := obj.(*corev1.Pod); ok {
+					return []string{p.Spec.NodeName}, nil
+				}
+				return nil, nil
+			},
+		}})
+	_ = i.SetTransform(transformPod)
+	return i
+}

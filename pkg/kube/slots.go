@@ -1,0 +1,185 @@
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"sync"
+
+	"github.com/pkg/errors"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
+)
+
+// StateConfigMap is the controller's own object in the operator's namespace.
+const StateConfigMap = "update-state"
+
+// slotsKey holds a JSON object: the UIDs of the nodes that hold a slot, each with its node's name.
+const slotsKey = "slots"
+
+// SlotsUnreadableError means that the list of slots stands there and can't be read. Nothing may start.
+type SlotsUnreadableError struct{ Err error }
+
+func (e *SlotsUnreadableError) Error() string {
+	return "ConfigMap " + StateConfigMap + ", key " + slotsKey + ": " + e.Err.Error() +
+		"; correct it, or delete the ConfigMap and it is rebuilt from the nodes"
+}
+
+// Unwrap returns the cause.
+func (e *SlotsUnreadableError) Unwrap() error { return e.Err }
+
+// slots is the list of slot holders as it was last read or written. It may be old; every change is a
+// compare-and-swap on the resourceVersion, so an old list can't be written from.
+type slots struct {
+	client    kubernetes.Interface
+	namespace string
+
+	mu     sync.Mutex
+	object *corev1.ConfigMap
+}
+
+// ForgetSlots makes the next look a live one: for a new leader, and after an error.
+func (k *Cluster) ForgetSlots() {
+	k.slots.mu.Lock()
+	defer k.slots.mu.Unlock()
+	k.slots.object = nil
+}
+
+// Slots returns the holders, by UID with their node's name.
+func (k *Cluster) Slots(ctx context.Context) (map[string]string, error) {
+	s := &k.slots
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.object == nil {
+		if err := s.load(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return holders(s.object)
+}
+
+// ChangeSlots adds and removes holders in one compare-and-swap. After ErrConflict look again: another
+// leader has written.
+func (k *Cluster) ChangeSlots(ctx context.Context, add map[string]string, remove []string) error {
+	s := &k.slots
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.object == nil {
+		return errors.WithMessage(ErrConflict, "writing slots")
+	}
+	held, err := holders(s.object)
+	if err != nil {
+		return err
+	}
+	after := maps.Clone(held)
+	for uid, name := range add {
+		after[uid] = name
+	}
+	for _, uid := range remove {
+		delete(after, uid)
+	}
+	if maps.Equal(held, after) {
+		return nil
+	}
+	value, err := json.Marshal(after)
+	if err != nil {
+		return errors.Wrap(err, "encoding slots")
+	}
+	object := s.object.DeepCopy()
+	if object.Data == nil {
+		object.Data = map[string]string{}
+	}
+	object.Data[slotsKey] = string(value)
+	s.object = nil
+	written, err := s.client.CoreV1().ConfigMaps(s.namespace).Update(ctx, object, metav1.UpdateOptions{})
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return errors.WithMessage(ErrConflict, "writing slots")
+	}
+	if err != nil {
+		return errors.Wrapf(err, "writing ConfigMap %s/%s", s.namespace, StateConfigMap)
+	}
+	s.object = written
+	return nil
+}
+
+func holders(object *corev1.ConfigMap) (map[string]string, error) {
+	held := map[string]string{}
+	value, ok := object.Data[slotsKey]
+	if !ok {
+		return held, nil
+	}
+	if err := json.Unmarshal([]byte(value), &held); err != nil {
+		return nil, &SlotsUnreadableError{Err: err}
+	}
+	if held == nil {
+		held = map[string]string{}
+	}
+	return held, nil
+}
+
+// load reads the object live. One that is missing, or has no list, is rebuilt from a live list of nodes.
+func (s *slots) load(ctx context.Context) error {
+	maps := s.client.CoreV1().ConfigMaps(s.namespace)
+	object, err := maps.Get(ctx, StateConfigMap, metav1.GetOptions{})
+	missing := apierrors.IsNotFound(err)
+	if err != nil && !missing {
+		return errors.Wrapf(err, "reading ConfigMap %s/%s", s.namespace, StateConfigMap)
+	}
+	if !missing {
+		if _, ok := object.Data[slotsKey]; ok {
+			s.object = object
+			return nil
+		}
+	}
+	held, err := s.disrupted(ctx)
+	if err != nil {
+		return err
+	}
+	value, err := json.Marshal(held)
+	if err != nil {
+		return errors.Wrap(err, "encoding slots")
+	}
+	if missing {
+		object = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: StateConfigMap},
+			Data: map[string]string{slotsKey: string(value)}}
+		object, err = maps.Create(ctx, object, metav1.CreateOptions{})
+	} else {
+		if object.Data == nil {
+			object.Data = map[string]string{}
+		}
+		object.Data[slotsKey] = string(value)
+		object, err = maps.Update(ctx, object, metav1.UpdateOptions{})
+	}
+	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
+		return errors.WithMessage(ErrConflict, "rebuilding slots")
+	}
+	if err != nil {
+		return errors.Wrapf(err, "rebuilding ConfigMap %s/%s", s.namespace, StateConfigMap)
+	}
+	s.object = object
+	return nil
+}
+
+// disrupted lists live, page by page, which nodes show a disruption.
+func (s *slots) disrupted(ctx context.Context) (map[string]string, error) {
+	held := map[string]string{}
+	for o := (metav1.ListOptions{Limit: pageSize}); ; {
+		page, err := s.client.CoreV1().Nodes().List(ctx, o)
+		if err != nil {
+			return nil, errors.Wrap(err, "listing nodes")
+		}
+		for i := range page.Items {
+			if _, ok := page.Items[i].Annotations[string(marker.KeyDisruption)]; ok {
+				held[string(page.Items[i].UID)] = page.Items[i].Name
+			}
+		}
+		if page.Continue == "" {
+			return held, nil
+		}
+		o.Continue = page.Continue
+	}
+}

@@ -1,0 +1,71 @@
+package kube
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
+)
+
+// stripNode keeps of a Node what a view is made of, so that memory grows with what is managed: a real
+// Node is 8 KiB and more, most of it images and managed fields.
+func stripNode(n *corev1.Node) *corev1.Node {
+	out := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
+		Name: n.Name, UID: n.UID, ResourceVersion: n.ResourceVersion,
+		Labels: only(n.Labels), Annotations: only(n.Annotations),
+	}}
+	out.Spec.Unschedulable = n.Spec.Unschedulable
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			out.Status.Conditions = []corev1.NodeCondition{{Type: c.Type, Status: c.Status, LastTransitionTime: c.LastTransitionTime}}
+		}
+	}
+	out.Status.NodeInfo.BootID = strings.Clone(n.Status.NodeInfo.BootID)
+	out.Status.NodeInfo.OSImage = strings.Clone(n.Status.NodeInfo.OSImage)
+	return out
+}
+
+// only keeps the operator's own keys. Strings are cloned: they may be slices of the whole response.
+func only(m map[string]string) map[string]string {
+	var out map[string]string
+	for k, v := range m {
+		if strings.HasPrefix(k, marker.Prefix) {
+			if out == nil {
+				out = map[string]string{}
+			}
+			out[strings.Clone(k)] = strings.Clone(v)
+		}
+	}
+	return out
+}
+
+// stripPod keeps of an agent's pod where it is and if it is Ready.
+func stripPod(p *corev1.Pod) *corev1.Pod {
+	out := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: p.Namespace, Name: p.Name, UID: p.UID, ResourceVersion: p.ResourceVersion,
+		DeletionTimestamp: p.DeletionTimestamp,
+	}}
+	out.Spec.NodeName = p.Spec.NodeName
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodReady {
+			out.Status.Conditions = []corev1.PodCondition{{Type: c.Type, Status: c.Status}}
+		}
+	}
+	return out
+}
+
+func transformNode(obj any) (any, error) {
+	if n, ok := obj.(*corev1.Node); ok {
+		return stripNode(n), nil
+	}
+	return obj, nil
+}
+
+func transformPod(obj any) (any, error) {
+	if p, ok := obj.(*corev1.Pod); ok {
+		return stripPod(p), nil
+	}
+	return obj, nil
+}

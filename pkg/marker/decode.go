@@ -1,0 +1,219 @@
+package marker
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// Problem is one key that could not be read.
+type Problem struct {
+	Key Key
+	// Why is a sentence for people: what is wrong with the value.
+	Why string
+}
+
+func (p Problem) String() string { return fmt.Sprintf("%s: %s", p.Key, p.Why) }
+
+// Decode reads the operator's annotations of one node. A node with problems is to be left alone: the
+// Marks hold what could be read, for display only. Without an intent-id the other marks of an intent
+// come from an older operator and are not looked at.
+func Decode(annotations map[string]string) (Marks, []Problem) {
+	d := decoder{from: annotations}
+	var m Marks
+	m.PausedReason, m.Paused = d.text(KeyPaused, maxPaused)
+	_, m.Retry = annotations[string(KeyRetry)]
+	m.Report = d.report()
+	if _, ok := annotations[string(KeyIntentID)]; ok {
+		m.Intent = d.intent()
+	}
+	if v, ok := d.text(KeyDisruption, maxJSON); ok {
+		m.Disruption = &Disruption{}
+		d.object(KeyDisruption, v, m.Disruption, &m.Disruption.extra)
+		if m.Disruption.Since.IsZero() {
+			d.problem(KeyDisruption, "has no time in \"since\"")
+		}
+		if m.Intent.ID == "" {
+			d.problem(KeyIntentID, "is missing while the node is in the operator's hands")
+		} else if m.Intent.RebootFrom == "" && m.Intent.Action != ActionStabilize {
+			d.problem(KeyRebootFrom, "is missing while the node is in the operator's hands")
+		}
+	} else if m.Intent.Action == ActionRebootUpdate {
+		d.problem(KeyDisruption, "is missing while a reboot is asked for")
+	}
+	if v, ok := d.text(KeyFailure, maxJSON); ok {
+		m.Failure = &Failure{}
+		d.object(KeyFailure, v, m.Failure, &m.Failure.extra)
+		if m.Failure.Count < 0 {
+			d.problem(KeyFailure, "has a negative count")
+		}
+	}
+	if v, ok := d.text(KeyHistory, maxHistory); ok {
+		if err := json.Unmarshal([]byte(v), &m.History); err != nil {
+			// History is for people and decides nothing: a broken one is dropped, not a reason to stop.
+			m.History = nil
+		}
+	}
+	if v, ok := annotations[string(KeyWaitingFor)]; ok {
+		reason, message, _ := strings.Cut(v, ": ")
+		m.Waiting = &Waiting{Reason: reason, Message: message}
+	}
+	return m, d.problems
+}
+
+// DecodeReport reads the agent's part alone.
+func DecodeReport(annotations map[string]string) (Report, []Problem) {
+	d := decoder{from: annotations}
+	return d.report(), d.problems
+}
+
+// DecodeIntent reads the intent alone; no intent-id means no intent and no problem.
+func DecodeIntent(annotations map[string]string) (Intent, []Problem) {
+	if _, ok := annotations[string(KeyIntentID)]; !ok {
+		return Intent{}, nil
+	}
+	d := decoder{from: annotations}
+	return d.intent(), d.problems
+}
+
+type decoder struct {
+	from     map[string]string
+	problems []Problem
+}
+
+func (d *decoder) problem(k Key, format string, args ...any) {
+	d.problems = append(d.problems, Problem{Key: k, Why: fmt.Sprintf(format, args...)})
+}
+
+// text returns a value that is present and within its limit.
+func (d *decoder) text(k Key, limit int) (string, bool) {
+	v, ok := d.from[string(k)]
+	if !ok {
+		return "", false
+	}
+	if len(v) > limit {
+		d.problem(k, "is %d bytes long, more than %d", len(v), limit)
+		return "", true
+	}
+	if !utf8.ValidString(v) {
+		d.problem(k, "is not valid UTF-8")
+		return "", true
+	}
+	return v, true
+}
+
+// token returns a short value without white space or control characters.
+func (d *decoder) token(k Key) string {
+	v, ok := d.text(k, maxToken)
+	if ok && !ValidToken(v) {
+		d.problem(k, "is empty or has characters that do not belong there")
+		return ""
+	}
+	return v
+}
+
+// ValidToken tells if s can be an id: 1 to 128 printable ASCII characters without space.
+func ValidToken(s string) bool {
+	if s == "" || len(s) > maxToken {
+		return false
+	}
+	for i := range len(s) {
+		if s[i] <= ' ' || s[i] > '~' {
+			return false
+		}
+	}
+	return true
+}
+
+func (d *decoder) version(k Key) string {
+	v, ok := d.text(k, maxToken)
+	if ok && !ValidVersion(v) {
+		d.problem(k, "%.40q is not a version", v)
+		return ""
+	}
+	return v
+}
+
+func (d *decoder) time(k Key) time.Time {
+	v, ok := d.text(k, maxToken)
+	if !ok {
+		d.problem(k, "is missing")
+		return time.Time{}
+	}
+	t, err := time.Parse(time.RFC3339, v)
+	if err != nil {
+		d.problem(k, "%.40q is not an RFC 3339 time", v)
+	}
+	return t
+}
+
+func (d *decoder) intent() Intent {
+	i := Intent{
+		ID:         d.token(KeyIntentID),
+		Action:     Action(d.from[string(KeyActionWanted)]),
+		Time:       d.time(KeyIntentTime),
+		Until:      d.time(KeyIntentUntil),
+		Target:     d.version(KeyTargetVersion),
+		RebootFrom: d.token2(KeyRebootFrom),
+	}
+	if !slices.Contains(Actions(), i.Action) {
+		d.problem(KeyActionWanted, "%.40q is not an action", i.Action)
+	}
+	if i.Target == "" && (i.Action == ActionPrepareUpdate || i.Action == ActionRebootUpdate) {
+		d.problem(KeyTargetVersion, "is missing or unreadable")
+	}
+	if i.RebootFrom == "" && i.Action == ActionRebootUpdate {
+		d.problem(KeyRebootFrom, "is missing or unreadable")
+	}
+	return i
+}
+
+// token2 is token for a key that may be absent.
+func (d *decoder) token2(k Key) string {
+	if _, ok := d.from[string(k)]; !ok {
+		return ""
+	}
+	return d.token(k)
+}
+
+func (d *decoder) report() Report {
+	r := Report{
+		Available: d.version(KeyAvailableVersion),
+		Current:   d.version(KeyCurrentVersion),
+		BootID:    d.token2(KeyBootID),
+	}
+	r.OperatorVersion, _ = d.text(KeyOperatorVersion, maxToken)
+	if v, ok := d.text(KeyProtocol, maxToken); ok {
+		n, err := strconv.Atoi(v)
+		if err != nil || n < 1 {
+			d.problem(KeyProtocol, "%.40q is not a positive integer", v)
+		}
+		r.Protocol = n
+	}
+	r.ActiveID = d.token2(KeyActiveID)
+	if r.ActiveID == "" {
+		return r
+	}
+	r.Message, _ = d.text(KeyMessage, MaxMessage)
+	r.State = State(d.from[string(KeyActionState)])
+	if !slices.Contains(States(), r.State) {
+		d.problem(KeyActionState, "%.40q is not a state", r.State)
+		r.State = StateNone
+	}
+	return r
+}
+
+func (d *decoder) object(k Key, value string, into any, unknown *extra) {
+	if value == "" {
+		d.problem(k, "is empty")
+		return
+	}
+	var err error
+	if *unknown, err = unmarshal(value, into); err != nil {
+		d.problem(k, "%v", err)
+	}
+}

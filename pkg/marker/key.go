@@ -1,0 +1,116 @@
+package marker
+
+import "slices"
+
+// Prefix of every key of the operator.
+const Prefix = "bottlerocket.aws/"
+
+// Key is a label or annotation key on a Node.
+type Key string
+
+// The keys. Table tells who writes each and what it says.
+const (
+	KeyInterfaceVersion Key = Prefix + "updater-interface-version"
+	KeyPlatformVersion  Key = Prefix + "platform-version"
+
+	KeyPaused Key = Prefix + "paused"
+	KeyRetry  Key = Prefix + "retry"
+
+	KeyActionWanted  Key = Prefix + "action-wanted"
+	KeyIntentID      Key = Prefix + "intent-id"
+	KeyIntentTime    Key = Prefix + "intent-time"
+	KeyIntentUntil   Key = Prefix + "intent-until"
+	KeyTargetVersion Key = Prefix + "target-version"
+	KeyRebootFrom    Key = Prefix + "reboot-from"
+	KeyDisruption    Key = Prefix + "disruption"
+	KeyFailure       Key = Prefix + "failure"
+	KeyHistory       Key = Prefix + "history"
+	KeyWaitingFor    Key = Prefix + "waiting-for"
+
+	KeyActiveID         Key = Prefix + "active-id"
+	KeyActionState      Key = Prefix + "action-state"
+	KeyMessage          Key = Prefix + "message"
+	KeyAvailableVersion Key = Prefix + "available-version"
+	KeyCurrentVersion   Key = Prefix + "current-version"
+	KeyBootID           Key = Prefix + "boot-id"
+	KeyProtocol         Key = Prefix + "protocol"
+	KeyOperatorVersion  Key = Prefix + "operator-version"
+	KeyActionActive     Key = Prefix + "action-active"
+	KeyUpdateAvailable  Key = Prefix + "update-available"
+)
+
+// Writer is who may write a key. Every key has exactly one.
+type Writer string
+
+const (
+	WriterUser       Writer = "user"
+	WriterController Writer = "controller"
+	WriterAgent      Writer = "agent"
+)
+
+// Kind is where on the Node a key lives.
+type Kind string
+
+const (
+	KindLabel      Kind = "label"
+	KindAnnotation Kind = "annotation"
+)
+
+// Entry is one line of the vocabulary.
+type Entry struct {
+	Key     Key
+	Kind    Kind
+	Writer  Writer
+	Meaning string
+}
+
+var table = []Entry{
+	{KeyInterfaceVersion, KindLabel, WriterUser, "`2.0.0` (Update API) puts the node into the operator's care; `1.0.0` (host commands) is reported as unsupported"},
+	{KeyPlatformVersion, KindLabel, WriterUser, "`1.0.0`: the first name of that label, read as `updater-interface-version=1.0.0`"},
+	{KeyPaused, KindAnnotation, WriterUser, "present: nothing starts on this node and what has not begun to reboot is given back; the value is the reason shown to people"},
+	{KeyRetry, KindAnnotation, WriterUser, "present: forget this node's failure now; the controller removes it together with the failure"},
+	{KeyActionWanted, KindAnnotation, WriterController, "what the agent is to make true: `stabilize`, `prepare-update`, `reboot-update`, `reset-state`"},
+	{KeyIntentID, KindAnnotation, WriterController, "unique for each intent; the agent's answer names it"},
+	{KeyIntentTime, KindAnnotation, WriterController, "when the intent was issued (RFC 3339, the controller's clock)"},
+	{KeyIntentUntil, KindAnnotation, WriterController, "after this moment no agent may begin the intent"},
+	{KeyTargetVersion, KindAnnotation, WriterController, "the version that this attempt is about"},
+	{KeyRebootFrom, KindAnnotation, WriterController, "the boot ID to be left behind; written together with the cordon"},
+	{KeyDisruption, KindAnnotation, WriterController, "JSON, from the cordon to the end of the soak: since when, what we changed and what it was before"},
+	{KeyFailure, KindAnnotation, WriterController, "JSON: the versions that failed here, how often, the reason, when it may be tried again"},
+	{KeyHistory, KindAnnotation, WriterController, "JSON: the last 5 attempts"},
+	{KeyWaitingFor, KindAnnotation, WriterController, "on a node in progress: `Reason: sentence` of what it waits for"},
+	{KeyActiveID, KindAnnotation, WriterAgent, "the intent that the agent worked on last"},
+	{KeyActionState, KindAnnotation, WriterAgent, "its answer: `busy`, `ready`, `error`"},
+	{KeyMessage, KindAnnotation, WriterAgent, "one line for people, at most 256 bytes; always there with `error`"},
+	{KeyAvailableVersion, KindAnnotation, WriterAgent, "the version that the host would install; absent when there is none"},
+	{KeyCurrentVersion, KindAnnotation, WriterAgent, "the version that the host runs"},
+	{KeyBootID, KindAnnotation, WriterAgent, "the kernel's boot ID that the agent sees"},
+	{KeyProtocol, KindAnnotation, WriterAgent, "the protocol that this agent speaks, an integer"},
+	{KeyOperatorVersion, KindAnnotation, WriterAgent, "the agent's build"},
+	{KeyActionActive, KindAnnotation, WriterAgent, "`true` while the agent is busy; for people and their scripts"},
+	{KeyUpdateAvailable, KindAnnotation, WriterAgent, "`true` if a newer version is offered; for people and their scripts"},
+}
+
+// Table returns the whole vocabulary, in the order of the documentation.
+func Table() []Entry { return slices.Clone(table) }
+
+// Keys returns the annotation keys that w writes.
+func Keys(w Writer) []Key {
+	var keys []Key
+	for _, e := range table {
+		if e.Writer == w && e.Kind == KindAnnotation {
+			keys = append(keys, e.Key)
+		}
+	}
+	return keys
+}
+
+// Owns tells if w is the writer of the annotation key.
+func Owns(w Writer, key string) bool {
+	for _, e := range table {
+		if string(e.Key) == key {
+			return e.Writer == w && e.Kind == KindAnnotation
+		}
+	}
+	return false
+}

@@ -1,0 +1,166 @@
+package marker
+
+import "time"
+
+// Action is what an intent asks for.
+type Action string
+
+const (
+	// ActionStabilize: keep the host as it is and keep its facts fresh.
+	ActionStabilize Action = "stabilize"
+	// ActionPrepareUpdate: write the target to the inactive partition set.
+	ActionPrepareUpdate Action = "prepare-update"
+	// ActionRebootUpdate: activate what was prepared and reboot into it.
+	ActionRebootUpdate Action = "reboot-update"
+	// ActionResetState: deactivate what is activated.
+	ActionResetState Action = "reset-state"
+)
+
+// Actions is the closed list.
+func Actions() []Action {
+	return []Action{ActionStabilize, ActionPrepareUpdate, ActionRebootUpdate, ActionResetState}
+}
+
+// State is an agent's answer to an intent.
+type State string
+
+const (
+	// StateNone: not answered.
+	StateNone State = ""
+	// StateBusy: begun; on reboot-update this is the point of no return.
+	StateBusy State = "busy"
+	// StateReady: it is true on the host now.
+	StateReady State = "ready"
+	// StateError: it could not be made true; Message says why.
+	StateError State = "error"
+)
+
+// States is the closed list of answers.
+func States() []State { return []State{StateBusy, StateReady, StateError} }
+
+// Protocol is the version of the protocol that this build's agent speaks and its controller asks for.
+const Protocol = 1
+
+// Limits on values, in bytes. What is longer is not read.
+const (
+	MaxMessage = 256
+	maxToken   = 128
+	maxJSON    = 4096
+	maxHistory = 1024
+	maxPaused  = 1024
+)
+
+// HistoryLength is how many attempts a node remembers.
+const HistoryLength = 5
+
+// Intent is what the controller wants of one agent.
+type Intent struct {
+	// ID is empty when nothing has been asked of this node yet.
+	ID     string
+	Action Action
+	// Time and Until are the controller's clock, in whole seconds.
+	Time, Until time.Time
+	// Target is the version of the attempt; empty outside one.
+	Target string
+	// RebootFrom is the boot ID that a reboot must leave behind; empty before the cordon.
+	RebootFrom string
+}
+
+// Report is what an agent says of its own host.
+type Report struct {
+	// ActiveID is the intent that State answers.
+	ActiveID string
+	State    State
+	// Message is one line for people, at most MaxMessage bytes.
+	Message string
+
+	// Available is empty when nothing is offered.
+	Available string
+	Current   string
+	BootID    string
+	// Protocol is 0 if the agent hasn't reported.
+	Protocol        int
+	OperatorVersion string
+}
+
+// Answer returns the agent's answer to the intent with this id, StateNone if it answered another one.
+func (r Report) Answer(id string) State {
+	if id == "" || r.ActiveID != id {
+		return StateNone
+	}
+	return r.State
+}
+
+// Disruption stands on a node from its cordon to the end of the soak, and remembers what was before.
+type Disruption struct {
+	// Since is when the node was cordoned, by the controller's clock.
+	Since time.Time `json:"since"`
+	// WasUnschedulable: somebody else had cordoned the node, so it ends cordoned.
+	WasUnschedulable bool `json:"wasUnschedulable"`
+	// Ready is the lastTransitionTime of the Ready condition that the soak counts from: another
+	// machine's clock, compared for change only.
+	Ready string `json:"ready,omitempty"`
+	// Soak is when the soak began, by the controller's clock.
+	Soak *time.Time `json:"soak,omitempty"`
+	// Returned is when the node first came back, by the controller's clock.
+	Returned *time.Time `json:"returned,omitempty"`
+
+	extra extra
+}
+
+// Failure is what a node remembers of attempts that failed, until one succeeds.
+type Failure struct {
+	// Versions that failed here, oldest first, at most 10.
+	Versions []string `json:"versions"`
+	// Count of failures since the last success.
+	Count int `json:"count"`
+	// Reason and Message of the last one.
+	Reason  string `json:"reason"`
+	Message string `json:"message,omitempty"`
+	// At is when the last one was written; RetryAfter when the same version may be tried again.
+	At         time.Time `json:"at"`
+	RetryAfter time.Time `json:"retryAfter"`
+
+	extra extra
+}
+
+// Attempt is one line of a node's history.
+type Attempt struct {
+	Version string    `json:"version"`
+	Outcome Outcome   `json:"outcome"`
+	Reason  string    `json:"reason,omitempty"`
+	Started time.Time `json:"started"`
+	Ended   time.Time `json:"ended"`
+}
+
+// Outcome is how an attempt ended.
+type Outcome string
+
+const (
+	// OutcomeUpdated: the node runs the target and both witnesses say so.
+	OutcomeUpdated Outcome = "updated"
+	// OutcomeFailed: counted against the node.
+	OutcomeFailed Outcome = "failed"
+	// OutcomeGivenBack: ended without counting, by a pause, a withdrawn offer or a human's hand.
+	OutcomeGivenBack Outcome = "given-back"
+)
+
+// Waiting is what a node in progress waits for.
+type Waiting struct {
+	Reason  string
+	Message string
+}
+
+// Marks is all that the operator's annotations on one node say.
+type Marks struct {
+	Intent     Intent
+	Report     Report
+	Disruption *Disruption
+	Failure    *Failure
+	History    []Attempt
+	Waiting    *Waiting
+	// Paused and Retry are the user's.
+	Paused       bool
+	PausedReason string
+	Retry        bool
+}

@@ -1,0 +1,114 @@
+package policy
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
+)
+
+// maxFailedVersions bounds what a failure remembers.
+const maxFailedVersions = 10
+
+// newID is unique for each intent: a patch that carries it is only accepted on the resourceVersion
+// that it names, and the time keeps it apart after an etcd restore.
+func newID(n fleet.Node, now time.Time) string {
+	return n.ResourceVersion + "-" + strconv.FormatInt(now.UnixMilli(), 36)
+}
+
+// begin returns a change that issues a new intent.
+func begin(n fleet.Node, now time.Time, a marker.Action, until time.Duration, waiting Reason, message string) *Change {
+	c := keep(n)
+	i := &c.Marks.Intent
+	i.ID, i.Action = newID(n, now), a
+	i.Time = now.Truncate(time.Second)
+	i.Until = i.Time.Add(until)
+	c.Marks.Waiting = &marker.Waiting{Reason: string(waiting), Message: message}
+	return c
+}
+
+// keep returns a change that changes nothing yet. What it points to is copied, so that nothing done
+// to it shows in the snapshot.
+func keep(n fleet.Node) *Change {
+	c := &Change{ResourceVersion: n.ResourceVersion, Marks: n.Marks}
+	if d := n.Marks.Disruption; d != nil {
+		copied := *d
+		c.Marks.Disruption = &copied
+	}
+	if f := n.Marks.Failure; f != nil {
+		copied := *f
+		copied.Versions = slices.Clone(f.Versions)
+		c.Marks.Failure = &copied
+	}
+	c.Marks.History = slices.Clone(n.Marks.History)
+	return c
+}
+
+// stabilize ends an attempt that changed nothing, or begins the first intent.
+func stabilize(n fleet.Node, now time.Time, s Settings) *Change {
+	c := begin(n, now, marker.ActionStabilize, s.Deadlines.Prepare, "", "")
+	c.Marks.Intent.Target, c.Marks.Intent.RebootFrom = "", ""
+	c.Marks.Waiting = nil
+	return c
+}
+
+// uncordon takes our own cordon back and leaves everybody else's.
+func (c *Change) uncordon(n fleet.Node) {
+	if d := n.Marks.Disruption; d != nil && !d.WasUnschedulable && n.Unschedulable {
+		c.Unschedulable = new(false)
+	}
+}
+
+// fail counts a failure of this attempt against the node.
+func (c *Change) fail(version string, r Reason, message string, now time.Time, s Settings) {
+	f := c.Marks.Failure
+	if f == nil {
+		f = &marker.Failure{}
+		c.Marks.Failure = f
+	}
+	f.Count++
+	f.Reason, f.Message = string(r), marker.Clip(message, marker.MaxMessage)
+	f.At = now.Truncate(time.Second)
+	f.RetryAfter = f.At.Add(s.backOff(f.Count))
+	if version != "" && !slices.Contains(f.Versions, version) {
+		f.Versions = append(f.Versions, version)
+		f.Versions = f.Versions[max(0, len(f.Versions)-maxFailedVersions):]
+	}
+}
+
+// remember adds the end of an attempt to the node's history.
+func (c *Change) remember(n fleet.Node, o marker.Outcome, r Reason, now time.Time) {
+	a := marker.Attempt{Version: n.Marks.Intent.Target, Outcome: o, Reason: string(r),
+		Started: n.Marks.Intent.Time, Ended: now.Truncate(time.Second)}
+	if d := n.Marks.Disruption; d != nil {
+		a.Started = d.Since
+	}
+	c.Marks.History = append(c.Marks.History, a)
+	c.Marks.History = c.Marks.History[max(0, len(c.Marks.History)-marker.HistoryLength):]
+}
+
+// giveBack undoes what we did to the node and asks for a reset.
+func giveBack(n fleet.Node, now time.Time, s Settings, r Reason, message string, counted bool) *Change {
+	c := begin(n, now, marker.ActionResetState, s.Deadlines.Prepare, ReasonResetting, "the agent undoes what is activated")
+	if counted {
+		c.fail(n.Marks.Intent.Target, r, message, now, s)
+		c.remember(n, marker.OutcomeFailed, r, now)
+	} else {
+		c.remember(n, marker.OutcomeGivenBack, r, now)
+	}
+	c.uncordon(n)
+	c.Marks.Intent.Target, c.Marks.Intent.RebootFrom = "", ""
+	c.Marks.Disruption = nil
+	return c
+}
+
+// leave removes all that is ours.
+func leave(n fleet.Node) *Change {
+	c := keep(n)
+	c.uncordon(n)
+	c.Marks = marker.Marks{}
+	c.RemoveAll = true
+	return c
+}

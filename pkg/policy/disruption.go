@@ -1,0 +1,269 @@
+package policy
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
+)
+
+// draining empties a cordoned node, and asks for the reboot once nothing is left to evict.
+func (p *planner) draining(n fleet.Node) {
+	phase, m := intent.PhaseDraining, n.Marks
+	switch {
+	case n.BootID != m.Intent.RebootFrom:
+		// It counts as the reboot, whoever did it: the agent's answer tells what came of it.
+		p.askReboot(n, ReasonRebootedEarly, "the node was rebooted by somebody else after the cordon")
+	case !n.Unschedulable:
+		p.giveBack(n, phase, ReasonCordonTaken, "somebody uncordoned the node", false)
+	case m.Paused:
+		p.giveBack(n, phase, ReasonPaused, "paused: "+orNoReason(m.PausedReason), false)
+	case m.Report.Answer(m.Intent.ID) == marker.StateError:
+		p.giveBack(n, phase, ReasonPrepareFailed, m.Report.Message, true)
+	case m.Report.Available != m.Intent.Target && m.Report.Current != m.Intent.Target:
+		p.giveBack(n, phase, ReasonOfferWithdrawn, withdrawn(m), false)
+	case n.Drain != nil && n.Drain.Failed == "" && n.Drain.Remaining == 0 && n.AgentReady:
+		p.askReboot(n, ReasonDrained, "nothing is left to evict")
+	case p.past(n, m.Disruption.Since, p.set.Deadlines.Drain):
+		p.giveBack(n, phase, ReasonDrainDeadline, drainDeadline(n, p.set.Deadlines.Drain), true)
+	case n.Drain == nil || !p.Now.Before(n.Drain.Next):
+		r, message := drainWait(n)
+		p.step(n, phase, intent.ActDrain, r, message, nil)
+	default:
+		p.wakeAt(n.Drain.Next)
+		r, message := drainWait(n)
+		p.wait(n, phase, r, "%s", message)
+	}
+}
+
+func (p *planner) askReboot(n fleet.Node, r Reason, message string) {
+	c := begin(n, p.Now, marker.ActionRebootUpdate, p.set.Deadlines.Reboot, ReasonRebooting, "the agent activates the update and reboots")
+	p.step(n, intent.PhaseDraining, intent.ActReboot, r, message, c)
+}
+
+func drainDeadline(n fleet.Node, d time.Duration) string {
+	if n.Drain != nil && n.Drain.Blocked != "" {
+		return fmt.Sprintf("not drained within %s: %s", d, n.Drain.Blocked)
+	}
+	return fmt.Sprintf("not drained within %s", d)
+}
+
+func drainWait(n fleet.Node) (Reason, string) {
+	switch d := n.Drain; {
+	case d == nil:
+		return ReasonDraining, "the node's pods are being evicted"
+	case d.Failed != "":
+		return ReasonDrainFailing, d.Failed
+	case d.Blocked != "":
+		return ReasonEvictionBlocked, d.Blocked
+	case d.Remaining == 0:
+		return ReasonAgentNotReady, "drained; no agent pod is Ready on the node"
+	default:
+		return ReasonDraining, d.Waiting
+	}
+}
+
+// rebooting waits for the agent. Before busy the intent can be taken back; after it only the boot ID
+// or the agent's own late error decides.
+func (p *planner) rebooting(n fleet.Node) {
+	phase, m := intent.PhaseRebooting, n.Marks
+	rebooted := n.BootID != m.Intent.RebootFrom
+	if !intent.PointOfNoReturn(m) && !rebooted {
+		switch {
+		case !n.Unschedulable:
+			p.giveBack(n, phase, ReasonCordonTaken, "somebody uncordoned the node", false)
+			return
+		case m.Paused:
+			p.giveBack(n, phase, ReasonPaused, "paused: "+orNoReason(m.PausedReason), false)
+			return
+		case p.past(n, m.Intent.Time, p.set.Deadlines.Reboot):
+			p.giveBack(n, phase, ReasonRebootDeadline,
+				fmt.Sprintf("the agent did not begin the reboot within %s", p.set.Deadlines.Reboot), true)
+			return
+		}
+		p.wait(n, phase, ReasonRebooting, "the agent was asked to reboot into %s", m.Intent.Target)
+		return
+	}
+	if p.isLost(n) {
+		p.lostNode(n, "has not come back from its reboot")
+		return
+	}
+	p.wait(n, phase, ReasonRebooting, "the host reboots into %s", m.Intent.Target)
+}
+
+// returning waits for the second witness.
+func (p *planner) returning(n fleet.Node) {
+	phase, m := intent.PhaseReturning, n.Marks
+	failed := m.Report.Answer(m.Intent.ID) == marker.StateError
+	if failed && m.Report.BootID == m.Intent.RebootFrom && n.BootID == m.Intent.RebootFrom {
+		p.giveBack(n, phase, ReasonRebootFailed, m.Report.Message, true)
+		return
+	}
+	confirmed := n.BootID != m.Intent.RebootFrom && n.BootID == m.Report.BootID && n.OSVersion == m.Report.Current
+	switch {
+	case confirmed && n.Ready && failed:
+		c := p.returned(n)
+		c.fail(m.Intent.Target, ReasonRolledBack, m.Report.Message, p.Now, p.set)
+		c.remember(n, marker.OutcomeFailed, ReasonRolledBack, p.Now)
+		c.Marks.Intent.Target = ""
+		p.step(n, phase, intent.ActReturn, ReasonRolledBack, m.Report.Message, c)
+	case confirmed && n.Ready && m.Report.Current == m.Intent.Target:
+		p.step(n, phase, intent.ActReturn, ReasonReturned, "Ready on its new boot with "+m.Intent.Target, p.returned(n))
+	case p.isLost(n):
+		p.lostNode(n, "has not become Ready on its new boot")
+	default:
+		p.wait(n, phase, ReasonReturning, "%s", returnWait(n))
+	}
+}
+
+func returnWait(n fleet.Node) string {
+	m := n.Marks
+	switch {
+	case n.BootID == m.Intent.RebootFrom:
+		return "the kubelet has not reported the new boot yet"
+	case n.BootID != m.Report.BootID:
+		return "agent and kubelet do not name the same boot yet"
+	case n.OSVersion != m.Report.Current:
+		return fmt.Sprintf("the kubelet reports version %q, the agent %q", n.OSVersion, m.Report.Current)
+	}
+	return "the kubelet says that the node is not Ready yet"
+}
+
+// returned uncordons, asks for fresh facts and lets the soak begin, in one patch.
+func (p *planner) returned(n fleet.Node) *Change {
+	c := begin(n, p.Now, marker.ActionStabilize, p.set.Deadlines.Prepare, ReasonSoaking, "Ready on its new boot; the soak runs")
+	c.uncordon(n)
+	at := p.Now.Truncate(time.Millisecond)
+	d := c.Marks.Disruption
+	d.Ready, d.Soak, d.Returned = n.ReadySince, &at, &at
+	return c
+}
+
+// verifying holds the slot until the node was Ready for the whole soak.
+func (p *planner) verifying(n fleet.Node) {
+	phase, m := intent.PhaseVerifying, n.Marks
+	d := m.Disruption
+	if !n.Ready {
+		p.unwell(n)
+		return
+	}
+	if m.Intent.Target != "" && m.Report.Current != m.Intent.Target && n.OSVersion == m.Report.Current && n.BootID == m.Report.BootID {
+		message := fmt.Sprintf("fell back to %s during the soak", m.Report.Current)
+		c := p.soakAgain(n)
+		c.fail(m.Intent.Target, ReasonRolledBack, message, p.Now, p.set)
+		c.remember(n, marker.OutcomeFailed, ReasonRolledBack, p.Now)
+		c.Marks.Intent.Target = ""
+		p.step(n, phase, intent.ActSoak, ReasonRolledBack, message, c)
+		return
+	}
+	if d.Soak == nil || d.Ready != n.ReadySince || d.Soak.After(p.Now.Add(p.set.RetryMax)) {
+		p.step(n, phase, intent.ActSoak, ReasonSoakRestarted, "Ready again; the soak starts anew", p.soakAgain(n))
+		return
+	}
+	end := d.Soak.Add(p.set.Soak)
+	if p.Now.Before(end) {
+		p.wakeAt(end)
+		p.wait(n, phase, ReasonSoaking, "Ready on its new boot; the soak of %s runs", p.set.Soak)
+		return
+	}
+	if m.Report.BootID != n.BootID || n.OSVersion != m.Report.Current {
+		if p.isLost(n) {
+			p.lostNode(n, "agent and kubelet do not agree on its boot")
+			return
+		}
+		p.wait(n, phase, ReasonReturning, "%s", returnWait(n))
+		return
+	}
+	c := keep(n)
+	c.Marks.Disruption, c.Marks.Waiting = nil, nil
+	c.Marks.Intent.Target, c.Marks.Intent.RebootFrom = "", ""
+	r, message := ReasonVerified, "Ready for the whole soak on the version that it ran before"
+	if m.Intent.Target != "" {
+		r, message = ReasonUpdated, "updated to "+m.Intent.Target
+		c.Marks.Failure = nil
+		c.remember(n, marker.OutcomeUpdated, r, p.Now)
+	}
+	p.step(n, phase, intent.ActFinish, r, message, c).FreesSlot = true
+}
+
+// soakAgain lets the soak start anew and takes back the cordon that an unwell node was given.
+func (p *planner) soakAgain(n fleet.Node) *Change {
+	c := keep(n)
+	at := p.Now.Truncate(time.Millisecond)
+	c.Marks.Disruption.Ready, c.Marks.Disruption.Soak = n.ReadySince, &at
+	if n.Marks.Disruption.Soak == nil {
+		c.uncordon(n)
+	}
+	c.Marks.Waiting = &marker.Waiting{Reason: string(ReasonSoaking), Message: "Ready again; the soak runs"}
+	return c
+}
+
+// unwell cordons a node that became NotReady during its soak, under the same record.
+func (p *planner) unwell(n fleet.Node) {
+	if p.isLost(n) {
+		p.lostNode(n, "is not Ready after its update")
+		return
+	}
+	if n.Marks.Disruption.Soak == nil {
+		p.wait(n, intent.PhaseVerifying, ReasonUnwell, "not Ready after its update; cordoned until it is")
+		return
+	}
+	c := keep(n)
+	c.Marks.Disruption.Soak, c.Marks.Disruption.Ready = nil, ""
+	if n.Unschedulable {
+		c.Marks.Disruption.WasUnschedulable = true
+	} else {
+		c.Unschedulable = new(true)
+	}
+	c.Marks.Waiting = &marker.Waiting{Reason: string(ReasonUnwell), Message: "not Ready after its update; cordoned until it is"}
+	p.step(n, intent.PhaseVerifying, intent.ActRecordon, ReasonUnwell, "not Ready after its update: cordoned again", c)
+}
+
+func (p *planner) verifyDeadline() time.Duration { return p.set.Soak + p.set.Deadlines.Return }
+
+// isLost tells if a node is past its deadline after the point of no return and hasn't what ends that.
+func (p *planner) isLost(n fleet.Node) bool {
+	m := n.Marks
+	if m.Disruption == nil || len(n.Problems) > 0 {
+		return false
+	}
+	d := p.set.Deadlines
+	switch intent.PhaseOf(m) {
+	case intent.PhaseRebooting:
+		if !intent.PointOfNoReturn(m) && n.BootID == m.Intent.RebootFrom {
+			return false
+		}
+		return p.past(n, m.Intent.Time, d.Reboot)
+	case intent.PhaseReturning:
+		if m.Report.Answer(m.Intent.ID) == marker.StateError && m.Report.BootID == m.Intent.RebootFrom && n.BootID == m.Intent.RebootFrom {
+			return false
+		}
+		well := n.Ready && n.BootID != m.Intent.RebootFrom && n.BootID == m.Report.BootID && n.OSVersion == m.Report.Current
+		return !well && p.past(n, m.Intent.Time, d.Reboot+d.Return)
+	case intent.PhaseVerifying:
+		well := n.Ready && n.BootID == m.Report.BootID && n.OSVersion == m.Report.Current
+		return !well && p.past(n, m.Intent.Time, p.verifyDeadline())
+	}
+	return false
+}
+
+func (p *planner) lostNode(n fleet.Node, what string) {
+	p.wait(n, intent.PhaseLost, ReasonLost, "%s %s; it stays cordoned until it is healthy, deleted, or its label is removed", n.Name, what)
+}
+
+// leaving gives back a node whose label was removed.
+func (p *planner) leaving(n fleet.Node, phase intent.Phase) {
+	m := n.Marks
+	if intent.PointOfNoReturn(m) && n.BootID == m.Intent.RebootFrom &&
+		(m.Report.Answer(m.Intent.ID) != marker.StateError || m.Report.BootID != n.BootID) {
+		p.stand(n, phase, "", ReasonLeaving, "the label is gone; the reboot that has begun is awaited")
+		return
+	}
+	if !n.Disrupted() && !p.slot(n) && n.AgentPod {
+		p.stand(n, phase, "", ReasonLeaving, "the label is gone; the agent's pod has not left yet")
+		return
+	}
+	p.step(n, phase, intent.ActLeave, ReasonLeaving, "the label is gone: all that the operator did is taken back", leave(n)).FreesSlot = p.slot(n)
+}

@@ -1,0 +1,64 @@
+package policy
+
+import (
+	"time"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
+)
+
+// Outcome is a plan: what to do now, and why every other managed node waits. It is a value: it can be
+// printed, tested, logged and counted.
+type Outcome struct {
+	// Steps to carry out, in this order, one at most for each node.
+	Steps []Step `json:"steps"`
+	// Nodes are all managed nodes, sorted by name, each with what holds for it.
+	Nodes []Standing `json:"nodes"`
+	// InHands counts the nodes that hold a slot or show a disruption; Lent of them are Lost and lend it on.
+	InHands int `json:"inHands"`
+	Lent    int `json:"lent"`
+	Limit   int `json:"limit"`
+	// Wake is when, by the clock alone, the next plan may differ; zero if never.
+	Wake time.Time `json:"wake,omitzero"`
+}
+
+// Step is one thing to do to one node.
+type Step struct {
+	Node    string     `json:"node"`
+	UID     string     `json:"-"`
+	Act     intent.Act `json:"act"`
+	Reason  Reason     `json:"reason"`
+	Message string     `json:"message,omitempty"`
+	// Change is what to write to the node; nil if the step writes nothing to it.
+	Change *Change `json:"-"`
+	// TakesSlot: the node must hold a slot before Change is written. FreesSlot: once it is written, the
+	// slot is to be freed.
+	TakesSlot bool `json:"-"`
+	FreesSlot bool `json:"-"`
+}
+
+// Change is a node's marks and cordon after a step. It is only valid on the resourceVersion that it
+// was computed from.
+type Change struct {
+	ResourceVersion string
+	Marks           marker.Marks
+	// Unschedulable is nil if spec.unschedulable stays as it is.
+	Unschedulable *bool
+	// DropRetry removes the user's wish that this step fulfils.
+	DropRetry bool
+	// RemoveAll removes every annotation of ours, the agent's too.
+	RemoveAll bool
+}
+
+// Standing is one managed node in a plan.
+type Standing struct {
+	Node    string       `json:"node"`
+	UID     string       `json:"-"`
+	Phase   intent.Phase `json:"phase"`
+	Version string       `json:"version,omitempty"`
+	Target  string       `json:"target,omitempty"`
+	// Act is the node's step, empty if it gets none.
+	Act     intent.Act `json:"act,omitempty"`
+	Reason  Reason     `json:"reason"`
+	Message string     `json:"message"`
+}

@@ -1,0 +1,35 @@
+package policy
+
+import (
+	"fmt"
+	"strings"
+	"text/tabwriter"
+)
+
+// String is the plan for people: what it would do next, and why each other node waits.
+func (o Outcome) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d of %d nodes that may be unavailable are", o.InHands-o.Lent, o.Limit)
+	if o.Lent > 0 {
+		fmt.Fprintf(&b, "; %d Lost on top", o.Lent)
+	}
+	b.WriteString("\n\n")
+	w := tabwriter.NewWriter(&b, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(w, "NODE\tPHASE\tVERSION\tTARGET\tNEXT\tREASON\tMESSAGE")
+	for _, n := range o.Nodes {
+		next := string(n.Act)
+		if next == "" {
+			next = "wait"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", n.Node, n.Phase, orDash(n.Version), orDash(n.Target), next, n.Reason, n.Message)
+	}
+	_ = w.Flush()
+	return b.String()
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}

@@ -1,0 +1,120 @@
+package policy
+
+import "slices"
+
+// Reason says why a step is taken or why a node gets none. The same value is the log field, the event's
+// reason, the metric label and the plan's column.
+type Reason string
+
+// Reasons for a node that gets no step.
+const (
+	// ReasonMarksUnreadable: an annotation can't be read; the node is left alone until it can.
+	ReasonMarksUnreadable Reason = "MarksUnreadable"
+	// ReasonInterfaceUnsupported: labelled for an interface that this operator doesn't speak.
+	ReasonInterfaceUnsupported Reason = "InterfaceUnsupported"
+	// ReasonAgentNotReady: no Ready agent pod, or it hasn't reported yet.
+	ReasonAgentNotReady Reason = "AgentNotReady"
+	// ReasonAnotherUpdater: somebody else is updating this host.
+	ReasonAnotherUpdater Reason = "AnotherUpdater"
+	// ReasonHostError: the agent can't work with its host; its message says why.
+	ReasonHostError Reason = "HostError"
+	// ReasonPaused: the node's own `paused` annotation.
+	ReasonPaused Reason = "Paused"
+	// ReasonUpToDate: nothing newer is offered.
+	ReasonUpToDate Reason = "UpToDate"
+	// ReasonLowerVersionOffered: what the host offers is lower than what it runs, which is never a target.
+	ReasonLowerVersionOffered Reason = "LowerVersionOffered"
+	// ReasonBackingOff: this version failed here and its wait isn't over.
+	ReasonBackingOff Reason = "BackingOff"
+	// ReasonHandsOff: a human took our cordon away a short while ago.
+	ReasonHandsOff Reason = "HandsOff"
+	// ReasonNodeNotReady: nothing starts on a node that isn't Ready.
+	ReasonNodeNotReady Reason = "NodeNotReady"
+	// ReasonBootUnconfirmed: agent and kubelet don't name the same boot.
+	ReasonBootUnconfirmed Reason = "BootUnconfirmed"
+	// ReasonStagingLimit: enough nodes are staging.
+	ReasonStagingLimit Reason = "StagingLimit"
+	// ReasonUnavailableLimit: enough nodes are in our hands.
+	ReasonUnavailableLimit Reason = "UnavailableLimit"
+	// ReasonTooManyLost: more nodes are Lost than the settings allow; nothing starts.
+	ReasonTooManyLost Reason = "TooManyLost"
+	// ReasonStateUnreadable: the list of slots can't be read; nothing starts.
+	ReasonStateUnreadable Reason = "StateUnreadable"
+	// ReasonOnlySchedulableNode: no other node could take this one's pods.
+	ReasonOnlySchedulableNode Reason = "OnlySchedulableNode"
+	// ReasonPreparing: the agent is staging.
+	ReasonPreparing Reason = "Preparing"
+	// ReasonDraining: evicted pods are on their way out.
+	ReasonDraining Reason = "Draining"
+	// ReasonEvictionBlocked: a pod may not be evicted now, a PodDisruptionBudget mostly.
+	ReasonEvictionBlocked Reason = "EvictionBlocked"
+	// ReasonDrainFailing: the eviction pass itself fails.
+	ReasonDrainFailing Reason = "DrainFailing"
+	// ReasonRebooting: the agent is at it.
+	ReasonRebooting Reason = "Rebooting"
+	// ReasonReturning: the kubelet doesn't show the new boot, Ready and the version yet.
+	ReasonReturning Reason = "Returning"
+	// ReasonSoaking: Ready on its new boot; the soak runs.
+	ReasonSoaking Reason = "Soaking"
+	// ReasonUnwell: not Ready during the soak.
+	ReasonUnwell Reason = "Unwell"
+	// ReasonResetting: the agent undoes what is activated.
+	ReasonResetting Reason = "Resetting"
+	// ReasonLost: past the deadline after the point of no return.
+	ReasonLost Reason = "Lost"
+	// ReasonLeaving: the label is gone; what we hold is being given back.
+	ReasonLeaving Reason = "Leaving"
+)
+
+// Reasons for a step.
+const (
+	ReasonManaged         Reason = "Managed"
+	ReasonUpdateAvailable Reason = "UpdateAvailable"
+	ReasonSlotGranted     Reason = "SlotGranted"
+	ReasonDrained         Reason = "Drained"
+	ReasonRebootedEarly   Reason = "RebootedEarly"
+	ReasonReturned        Reason = "Returned"
+	ReasonUpdated         Reason = "Updated"
+	ReasonVerified        Reason = "Verified"
+	ReasonSoakRestarted   Reason = "SoakRestarted"
+	ReasonResetDone       Reason = "ResetDone"
+	ReasonAlreadyOnTarget Reason = "AlreadyOnTarget"
+	ReasonOfferWithdrawn  Reason = "OfferWithdrawn"
+	ReasonPrepareFailed   Reason = "PrepareFailed"
+	ReasonPrepareDeadline Reason = "PrepareDeadline"
+	ReasonDrainDeadline   Reason = "DrainDeadline"
+	ReasonRebootDeadline  Reason = "RebootDeadline"
+	ReasonRebootFailed    Reason = "RebootFailed"
+	ReasonRolledBack      Reason = "RolledBack"
+	ReasonCordonTaken     Reason = "CordonTaken"
+	ReasonRetryWanted     Reason = "RetryWanted"
+	ReasonClockCorrected  Reason = "ClockCorrected"
+	ReasonSlotOrphaned    Reason = "SlotOrphaned"
+	ReasonNodeGone        Reason = "NodeGone"
+)
+
+var reasons = []Reason{
+	ReasonMarksUnreadable, ReasonInterfaceUnsupported, ReasonAgentNotReady, ReasonAnotherUpdater, ReasonHostError,
+	ReasonPaused, ReasonUpToDate, ReasonLowerVersionOffered, ReasonBackingOff, ReasonHandsOff, ReasonNodeNotReady,
+	ReasonBootUnconfirmed, ReasonStagingLimit, ReasonUnavailableLimit, ReasonTooManyLost, ReasonStateUnreadable, ReasonOnlySchedulableNode,
+	ReasonPreparing, ReasonDraining, ReasonEvictionBlocked, ReasonDrainFailing, ReasonRebooting, ReasonReturning,
+	ReasonSoaking, ReasonUnwell, ReasonResetting, ReasonLost, ReasonLeaving,
+	ReasonManaged, ReasonUpdateAvailable, ReasonSlotGranted, ReasonDrained, ReasonRebootedEarly, ReasonReturned,
+	ReasonUpdated, ReasonVerified, ReasonSoakRestarted, ReasonResetDone, ReasonAlreadyOnTarget, ReasonOfferWithdrawn,
+	ReasonPrepareFailed, ReasonPrepareDeadline, ReasonDrainDeadline, ReasonRebootDeadline, ReasonRebootFailed,
+	ReasonRolledBack, ReasonCordonTaken, ReasonRetryWanted, ReasonClockCorrected, ReasonSlotOrphaned, ReasonNodeGone,
+}
+
+// Reasons is the closed list.
+func Reasons() []Reason { return slices.Clone(reasons) }
+
+// Troubling tells if people should be warned: the reason won't pass by itself, or something failed.
+func (r Reason) Troubling() bool {
+	switch r {
+	case ReasonMarksUnreadable, ReasonInterfaceUnsupported, ReasonAnotherUpdater, ReasonHostError, ReasonLost, ReasonTooManyLost, ReasonStateUnreadable,
+		ReasonUnwell, ReasonPrepareFailed, ReasonPrepareDeadline, ReasonDrainDeadline, ReasonRebootDeadline,
+		ReasonRebootFailed, ReasonRolledBack, ReasonEvictionBlocked, ReasonDrainFailing:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,92 @@
+package policy
+
+import (
+	"fmt"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
+)
+
+// preparing waits for the agent to stage.
+func (p *planner) preparing(n fleet.Node) {
+	phase, m := intent.PhasePreparing, n.Marks
+	if p.fence(n, phase) {
+		return
+	}
+	switch {
+	case m.Report.Answer(m.Intent.ID) == marker.StateError:
+		p.giveBack(n, phase, ReasonPrepareFailed, m.Report.Message, true)
+	case m.Paused:
+		p.giveBack(n, phase, ReasonPaused, "paused: "+orNoReason(m.PausedReason), false)
+	case p.past(n, m.Intent.Time, p.set.Deadlines.Prepare):
+		p.giveBack(n, phase, ReasonPrepareDeadline,
+			fmt.Sprintf("the agent did not stage %s within %s", m.Intent.Target, p.set.Deadlines.Prepare), true)
+	default:
+		p.wait(n, phase, ReasonPreparing, "the agent stages %s", m.Intent.Target)
+	}
+}
+
+// prepared decides if a staged node may be taken out of service.
+func (p *planner) prepared(n fleet.Node) {
+	phase, m := intent.PhasePrepared, n.Marks
+	switch {
+	case m.Report.Current == m.Intent.Target:
+		c := stabilize(n, p.Now, p.set)
+		p.step(n, phase, intent.ActStabilize, ReasonAlreadyOnTarget, "the node already runs "+m.Intent.Target, c).FreesSlot = p.slot(n)
+	case m.Report.Available != m.Intent.Target:
+		p.step(n, phase, intent.ActStabilize, ReasonOfferWithdrawn, withdrawn(m), stabilize(n, p.Now, p.set)).FreesSlot = p.slot(n)
+	case m.Paused:
+		p.hold(n, ReasonPaused, "staged; paused: %s", orNoReason(m.PausedReason))
+	case !n.AgentReady:
+		p.hold(n, ReasonAgentNotReady, "staged; no agent pod is Ready on the node")
+	case !n.Ready:
+		p.hold(n, ReasonNodeNotReady, "staged; the kubelet says that the node is not Ready")
+	case n.BootID == "" || n.BootID != m.Report.BootID:
+		p.hold(n, ReasonBootUnconfirmed, "staged; agent and kubelet do not name the same boot yet")
+	default:
+		p.toDisrupt = append(p.toDisrupt, n)
+	}
+}
+
+// hold lets a staged node wait; a slot that it holds from an interrupted start is given back first.
+func (p *planner) hold(n fleet.Node, r Reason, format string, args ...any) {
+	if !p.fence(n, intent.PhasePrepared) {
+		p.wait(n, intent.PhasePrepared, r, format, args...)
+	}
+}
+
+func (p *planner) slot(n fleet.Node) bool {
+	_, held := p.Slots[n.UID]
+	return held
+}
+
+func withdrawn(m marker.Marks) string {
+	if m.Report.Available == "" {
+		return fmt.Sprintf("%s is not offered any more", m.Intent.Target)
+	}
+	return fmt.Sprintf("%s is offered instead of %s", m.Report.Available, m.Intent.Target)
+}
+
+// resetting waits until the agent has undone what was activated.
+func (p *planner) resetting(n fleet.Node) {
+	phase, m := intent.PhaseResetting, n.Marks
+	if p.fence(n, phase) {
+		return
+	}
+	if m.Report.Answer(m.Intent.ID) == marker.StateReady {
+		p.step(n, phase, intent.ActStabilize, ReasonResetDone, "nothing is activated on the host", stabilize(n, p.Now, p.set))
+		return
+	}
+	if m.Report.Answer(m.Intent.ID) == marker.StateError {
+		p.wait(n, phase, ReasonHostError, "the agent could not reset its host and tries again: %s", m.Report.Message)
+		return
+	}
+	p.wait(n, phase, ReasonResetting, "the agent undoes what is activated")
+}
+
+// giveBack ends an attempt and what it changed on the node.
+func (p *planner) giveBack(n fleet.Node, phase intent.Phase, r Reason, message string, counted bool) {
+	c := giveBack(n, p.Now, p.set, r, message, counted)
+	p.step(n, phase, intent.ActGiveBack, r, message, c).FreesSlot = n.Disrupted() || p.slot(n)
+}
