@@ -1,0 +1,37 @@
+package hostsim
+
+import (
+	"net/url"
+	"strings"
+	"time"
+)
+
+// getOS answers GET /os.
+func (h *Host) getOS(q url.Values, now time.Time) Answer {
+	if _, ok := h.strike(F25, now, isRoutes); ok {
+		return Answer{Status: 404}
+	}
+	version := h.disk.running().Version
+	fields := map[string]string{
+		"arch":        h.cfg.Arch,
+		"build_id":    h.cfg.BuildID(version),
+		"pretty_name": PrettyName(version, h.cfg.Variant),
+		"variant_id":  h.cfg.Variant,
+		"version_id":  version,
+	}
+	if q.Has("prefix") {
+		prefix := q.Get("prefix")
+		if prefix == "" {
+			return textAnswer(400, "Input 'prefix' cannot be empty")
+		}
+		for name := range fields {
+			if !strings.HasPrefix(name, prefix) {
+				delete(fields, name)
+			}
+		}
+	}
+	return jsonAnswer(fields)
+}
+
+// isRoutes fits the F25 of an API that is too old for our routes.
+func isRoutes(f Fault) bool { return f.Variant == variantRoutes }

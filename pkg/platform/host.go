@@ -1,0 +1,43 @@
+package platform
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
+)
+
+// Host is one machine that can be updated in place. Its methods send one request each (Observe: a
+// few), wait for no command to finish and never retry: pace and patience are the agent's.
+type Host interface {
+	// Observe looks at the host. An error means that nothing is known: the host can't be reached, or
+	// it gave an answer that can't be understood.
+	Observe(ctx context.Context) (intent.Host, error)
+	// Start asks for one command. nil means that the host accepted it, not that it ended. A
+	// *RefusedError means that it certainly didn't start; any other error leaves open whether it did.
+	Start(ctx context.Context, c intent.Command) error
+}
+
+// RefusedError is a host's clear no.
+type RefusedError struct {
+	Command intent.Command
+	Why     intent.Refused
+	// Body is the first line of the answer.
+	Body string
+}
+
+func (e *RefusedError) Error() string {
+	return fmt.Sprintf("host refused %s (%s): %s", e.Command, e.Why, e.Body)
+}
+
+// GoneError means that the socket which this process has mounted leads nowhere any more: the host's
+// API server was restarted and made a new one. Only a remount, so a restart of the pod, heals it.
+type GoneError struct {
+	Path string
+	Err  error
+}
+
+func (e *GoneError) Error() string { return fmt.Sprintf("host API socket %s: %v", e.Path, e.Err) }
+
+// Unwrap returns the cause.
+func (e *GoneError) Unwrap() error { return e.Err }

@@ -1,0 +1,207 @@
+package updateapi
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"gotest.tools/v3/assert"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/platform"
+)
+
+// canned is a server on a unix socket that gives the same answer to every request but GET /os.
+type canned struct {
+	status int
+	body   string
+	// os is the answer to GET /os.
+	os string
+}
+
+const goodOS = `{"arch":"x86_64","build_id":"943d9a41","pretty_name":"Bottlerocket OS 1.26.1 (aws-k8s-1.31)","variant_id":"aws-k8s-1.31","version_id":"1.26.1"}`
+
+func (c canned) client(t *testing.T) *Client {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "updateapi")
+	assert.NilError(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	socket := filepath.Join(dir, "api.sock")
+	l, err := net.Listen("unix", socket)
+	assert.NilError(t, err)
+	srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == pathOS {
+			_, _ = w.Write([]byte(c.os))
+			return
+		}
+		w.Header().Set("Location", "http://localhost/elsewhere")
+		w.WriteHeader(c.status)
+		_, _ = w.Write([]byte(c.body))
+	})}
+	done := make(chan struct{})
+	go func() { _ = srv.Serve(l); close(done) }()
+	t.Cleanup(func() { _ = srv.Close(); <-done })
+	bootID := filepath.Join(dir, "boot_id")
+	assert.NilError(t, os.WriteFile(bootID, []byte("8f1f4a3e-6f0c-4c39-9a55-0d7a4c7d2b11\n"), 0o600))
+	return New(Config{Socket: socket, BootIDPath: bootID, Timeout: 20 * time.Second})
+}
+
+func TestCannedStatus(t *testing.T) {
+	record := func(fields string) string { return `{"update_state":"Staged","most_recent_command":{` + fields + `}}` }
+	for _, c := range []struct {
+		name   string
+		status int
+		body   string
+		err    string
+		want   intent.Host
+	}{
+		{name: "no such route", status: 404, err: "the api has no such route"},
+		{name: "blank 404", status: 404, body: " \n", err: "the api has no such route"},
+		{name: "uninitialized", status: 404, body: "Update status is uninitialized, refresh-updates to initialize it"},
+		{name: "locked", status: 423, want: intent.Host{Locked: true}},
+		{name: "no content", status: 204, err: "unexpected answer 204"},
+		{name: "redirect", status: 302, err: "unexpected answer 302"},
+		{name: "server error", status: 500, body: "Unable to open update lock file: \x1b[31mx\nmore", err: "unexpected answer 500: Unable to open update lock file: ?[31mx"},
+		{name: "null", status: 200, body: "null", err: "not a json object"},
+		{name: "array", status: 200, body: "[]", err: "not a json object"},
+		{name: "blank", status: 200, body: "  ", err: "not a json object"},
+		{name: "two objects", status: 200, body: `{"update_state":"Idle"}{}`, err: "decode body"},
+		{name: "nothing in it", status: 200, body: "{}", err: "update_state is missing"},
+		{name: "null state", status: 200, body: `{"update_state":null}`, err: "update_state is missing"},
+		{name: "empty state", status: 200, body: `{"update_state":""}`, err: `unknown update_state ""`},
+		{name: "list of numbers", status: 200, body: `{"update_state":"Idle","available_updates":[1]}`, err: "decode body"},
+		{name: "garbage in the list", status: 200, body: `{"update_state":"Idle","available_updates":["1.2"]}`, err: "available_updates: version"},
+		{name: "leading v", status: 200, body: `{"update_state":"Available","chosen_update":{"version":"v1.27.0"}}`, err: "chosen_update: version"},
+		{name: "no image", status: 200, body: `{"update_state":"Staged","staging_partition":{"next_to_boot":true}}`, err: "staging_partition: image is missing"},
+		{name: "no flag", status: 200, body: `{"update_state":"Idle","active_partition":{"image":{"version":"1.0.0"}}}`, err: "active_partition: next_to_boot is missing"},
+		{name: "no version", status: 200, body: `{"update_state":"Idle","active_partition":{"image":{},"next_to_boot":true}}`, err: `active_partition: version ""`},
+		{name: "unknown outcome", status: 200, body: record(`"cmd_status":"Maybe"`), err: `unknown cmd_status "Maybe"`},
+		{name: "reboot isn't recorded", status: 200, body: record(`"cmd_type":"reboot"`), err: `unknown cmd_type "reboot"`},
+		{name: "exit too large", status: 200, body: record(`"exit_status":4294967296`), err: "decode body"},
+		{name: "endless timestamp", status: 200, body: record(`"timestamp":"` + strings.Repeat("9", 200) + `"`), err: "timestamp: "},
+		{name: "all null", status: 200, body: record(`"cmd_type":null,"cmd_status":null,"timestamp":null,"exit_status":null,"stderr":null`),
+			want: intent.Host{State: intent.HostStaged}},
+		{name: "success of nothing", status: 200, body: record(`"cmd_type":null,"cmd_status":"Success","timestamp":"t"`),
+			want: intent.Host{State: intent.HostStaged, Last: intent.LastCommand{Timestamp: "t"}}},
+		{name: "foreign boot", status: 200, body: `{"update_state":"Idle","active_partition":{"image":{"version":"1.0.0"},"next_to_boot":false}}`,
+			want: intent.Host{State: intent.HostIdle, ForeignBoot: true}},
+		{name: "own boot", status: 200, body: `{"update_state":"Ready","active_partition":{"image":{"version":"1.0.0"},"next_to_boot":false}}`,
+			want: intent.Host{State: intent.HostReady}},
+		{name: "started garbage", status: 200, body: record(`"cmd_type":"prepare","cmd_status":"Success","stderr":"Starting update to you\n"`),
+			want: intent.Host{State: intent.HostStaged, Last: intent.LastCommand{Command: intent.CommandPrepare, Success: true}}},
+		{name: "started later", status: 200, body: record(`"cmd_type":"prepare","cmd_status":"Failed","stderr":"warning\r\nStarting update to 1.2.3-rc.1+b\r\nboom"`),
+			want: intent.Host{State: intent.HostStaged, Last: intent.LastCommand{Command: intent.CommandPrepare, Started: "1.2.3-rc.1+b", Problem: "warning"}}},
+		{name: "started something else", status: 200, body: record(`"cmd_type":"activate","cmd_status":"Failed","stderr":"Starting update to 1.2.3\n"`),
+			want: intent.Host{State: intent.HostStaged, Last: intent.LastCommand{Command: intent.CommandActivate}}},
+		{name: "long problem", status: 200, body: record(`"cmd_type":"refresh","cmd_status":"Failed","stderr":"` + strings.Repeat("é", 150) + `"`),
+			want: intent.Host{State: intent.HostStaged, Last: intent.LastCommand{Command: intent.CommandRefresh, Problem: strings.Repeat("é", 100)}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h, err := canned{status: c.status, body: c.body, os: goodOS}.client(t).Observe(context.Background())
+			if c.err != "" {
+				assert.ErrorContains(t, err, "get /updates/status: ")
+				assert.ErrorContains(t, err, c.err)
+				assert.DeepEqual(t, h, intent.Host{})
+				return
+			}
+			assert.NilError(t, err)
+			c.want.BootID, c.want.Version = "8f1f4a3e-6f0c-4c39-9a55-0d7a4c7d2b11", "1.26.1"
+			c.want.Variant, c.want.Arch = "aws-k8s-1.31", "x86_64"
+			assert.DeepEqual(t, h, c.want)
+		})
+	}
+}
+
+func TestCannedOS(t *testing.T) {
+	for body, want := range map[string]string{
+		"{}":                       `version_id: version ""`,
+		"":                         "not a json object",
+		`{"version_id":"1.26"}`:    `version "1.26"`,
+		`{"version_id":"v1.26.1"}`: `version "v1.26.1"`,
+		`{"version_id":"1.26.1","variant_id":"a\nb"}`:                             `variant_id: "a?b"`,
+		`{"version_id":"1.26.1","arch":"` + strings.Repeat("x", maxWord+1) + `"}`: "arch: ",
+	} {
+		_, err := canned{os: body}.client(t).Observe(context.Background())
+		assert.ErrorContains(t, err, "get /os: can't understand the answer", body)
+		assert.ErrorContains(t, err, want, body)
+	}
+}
+
+func TestCannedStart(t *testing.T) {
+	const open = intent.Refused("open")
+	for _, c := range []struct {
+		command intent.Command
+		status  int
+		body    string
+		want    intent.Refused
+	}{
+		{intent.CommandRefresh, 204, "", ""},
+		{intent.CommandReboot, 204, "", ""},
+		{intent.CommandRefresh, 200, "{}", open},
+		{intent.CommandRefresh, 423, "Update lock held", intent.RefusedLocked},
+		{intent.CommandPrepare, 409, "x", intent.RefusedState},
+		{intent.CommandPrepare, 404, "Previously chosen Update no longer exists", intent.RefusedMissing},
+		{intent.CommandActivate, 404, "No update image applied to staging partition", intent.RefusedMissing},
+		{intent.CommandActivate, 404, "", intent.RefusedUnsupported},
+		{intent.CommandRefresh, 500, "Unable to start the update dispatcher: No such file or directory (os error 2) ", intent.RefusedUnsupported},
+		{intent.CommandRefresh, 500, "Update dispatcher failed", intent.RefusedFailed},
+		{intent.CommandRefresh, 302, "", intent.RefusedFailed},
+		{intent.CommandRefresh, 503, "", intent.RefusedFailed},
+		{intent.CommandReboot, 500, "Failed to reboot, exit code: 1, stderr: x", open},
+		{intent.CommandReboot, 404, "", open},
+		{intent.CommandReboot, 423, "x", open},
+		{intent.CommandReboot, 200, "", open},
+	} {
+		t.Run(string(c.command)+"/"+http.StatusText(c.status)+"/"+c.body, func(t *testing.T) {
+			err := canned{status: c.status, body: c.body}.client(t).Start(context.Background(), c.command)
+			if c.want == "" {
+				assert.NilError(t, err)
+				return
+			}
+			var refused *platform.RefusedError
+			if c.want == open {
+				assert.ErrorContains(t, err, "whether it began is open")
+				assert.Assert(t, !errors.As(err, &refused))
+				return
+			}
+			assert.Assert(t, errors.As(err, &refused), "%v", err)
+			assert.DeepEqual(t, refused, &platform.RefusedError{Command: c.command, Why: c.want, Body: strings.TrimSpace(c.body)})
+		})
+	}
+}
+
+func TestUnknownCommandIsNotSent(t *testing.T) {
+	err := New(Config{Socket: "/nonexistent"}).Start(context.Background(), "defragment")
+	assert.Error(t, err, `start "defragment": no such command`)
+}
+
+func TestBootID(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "boot_id")
+	c := New(Config{Socket: "/nonexistent", BootIDPath: path})
+	observe := func() error { _, err := c.Observe(context.Background()); return err }
+	assert.ErrorContains(t, observe(), "read boot id: open ")
+	for content, want := range map[string]string{
+		"": "boot id is empty", "\n": "boot id is empty", "a\nb\n": "not one printable word", "a b\n": "not one printable word",
+		"\x00\n": "not one printable word", strings.Repeat("a", maxBootID+1): "longer than 64 bytes", strings.Repeat("b", 10000): "longer than 64 bytes",
+	} {
+		assert.NilError(t, os.WriteFile(path, []byte(content), 0o600))
+		assert.ErrorContains(t, observe(), want)
+	}
+	// The next thing to fail is the socket.
+	assert.NilError(t, os.WriteFile(path, []byte(strings.Repeat("a", maxBootID)), 0o600))
+	var gone *platform.GoneError
+	assert.Assert(t, errors.As(observe(), &gone))
+	assert.Error(t, observe(), "host API socket /nonexistent: get /os: dial unix /nonexistent: connect: no such file or directory")
+}
+
+func TestDefaults(t *testing.T) {
+	c := New(Config{})
+	assert.Equal(t, c.socket, "/run/api.sock")
+	assert.Equal(t, c.timeout, 10*time.Second)
+}

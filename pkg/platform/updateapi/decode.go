@@ -1,0 +1,227 @@
+package updateapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"regexp"
+	"strings"
+
+	"github.com/pkg/errors"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
+)
+
+// osRelease is the body of GET /os.
+type osRelease struct {
+	Variant string `json:"variant_id"`
+	Version string `json:"version_id"`
+	Arch    string `json:"arch"`
+}
+
+// status is the body of GET /updates/status. Pointers are what may be null.
+type status struct {
+	State     *string    `json:"update_state"`
+	Available []string   `json:"available_updates"`
+	Chosen    *image     `json:"chosen_update"`
+	Active    *partition `json:"active_partition"`
+	Staging   *partition `json:"staging_partition"`
+	Last      *command   `json:"most_recent_command"`
+}
+
+type image struct {
+	Arch    string `json:"arch"`
+	Version string `json:"version"`
+	Variant string `json:"variant"`
+}
+
+type partition struct {
+	Image      *image `json:"image"`
+	NextToBoot *bool  `json:"next_to_boot"`
+}
+
+type command struct {
+	Type      *string `json:"cmd_type"`
+	Status    *string `json:"cmd_status"`
+	Timestamp *string `json:"timestamp"`
+	Exit      *int32  `json:"exit_status"`
+	Stderr    *string `json:"stderr"`
+}
+
+// semver is a plain semantic version, without a leading v: what the host's own parser lets through.
+var semver = regexp.MustCompile(`^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)` +
+	`(-(0|[1-9]\d*|\d*[A-Za-z-][0-9A-Za-z-]*)(\.(0|[1-9]\d*|\d*[A-Za-z-][0-9A-Za-z-]*))*)?` +
+	`(\+[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?$`)
+
+// maxWord bounds versions, names and timestamps, in bytes.
+const maxWord = 128
+
+func checkVersion(s string) error {
+	if len(s) > maxWord || !semver.MatchString(s) {
+		return errors.Errorf("version %q is not a semantic version", printable(s))
+	}
+	return nil
+}
+
+// checkWord lets pass what may stand in a log or a mark without more care; empty is fine.
+func checkWord(s string) error {
+	if len(s) > maxWord || s != printable(s) {
+		return errors.Errorf("%q is too long or can't be printed", printable(s))
+	}
+	return nil
+}
+
+// decodeOS reads the body of GET /os.
+func decodeOS(body []byte) (osRelease, error) {
+	var o osRelease
+	if err := decode(body, &o); err != nil {
+		return osRelease{}, err
+	}
+	if err := checkVersion(o.Version); err != nil {
+		return osRelease{}, errors.WithMessage(err, "version_id")
+	}
+	if err := checkWord(o.Variant); err != nil {
+		return osRelease{}, errors.WithMessage(err, "variant_id")
+	}
+	return o, errors.WithMessage(checkWord(o.Arch), "arch")
+}
+
+// decodeStatus reads the body of GET /updates/status into the part of a host that it tells of.
+func decodeStatus(body []byte) (intent.Host, error) {
+	var s status
+	if err := decode(body, &s); err != nil {
+		return intent.Host{}, err
+	}
+	var h intent.Host
+	var err error
+	if h.State, err = s.state(); err != nil {
+		return intent.Host{}, err
+	}
+	for _, v := range s.Available {
+		if err := checkVersion(v); err != nil {
+			return intent.Host{}, errors.WithMessage(err, "available_updates")
+		}
+	}
+	if s.Chosen != nil {
+		if err := checkVersion(s.Chosen.Version); err != nil {
+			return intent.Host{}, errors.WithMessage(err, "chosen_update")
+		}
+		h.Chosen = s.Chosen.Version
+	}
+	if h.Staged, _, err = s.Staging.read(); err != nil {
+		return intent.Host{}, errors.WithMessage(err, "staging_partition")
+	}
+	_, next, err := s.Active.read()
+	if err != nil {
+		return intent.Host{}, errors.WithMessage(err, "active_partition")
+	}
+	h.ForeignBoot = s.Active != nil && !next && h.State != intent.HostReady
+	if h.Last, err = s.Last.read(); err != nil {
+		return intent.Host{}, errors.WithMessage(err, "most_recent_command")
+	}
+	// A failed refresh leaves the old choice behind, next to Idle or in Staged and Ready.
+	h.ChosenKnown = h.Last.Command == intent.CommandRefresh && h.Last.Success && h.State != intent.HostIdle
+	return h, nil
+}
+
+// decode refuses an absent or null object, which encoding/json takes for an empty one.
+func decode(body []byte, into any) error {
+	if !bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("{")) {
+		return errors.New("body is not a json object")
+	}
+	return errors.Wrap(json.Unmarshal(body, into), "decode body")
+}
+
+func (s *status) state() (intent.HostState, error) {
+	if s.State == nil {
+		return "", errors.New("update_state is missing")
+	}
+	switch state := intent.HostState(*s.State); state {
+	case intent.HostIdle, intent.HostAvailable, intent.HostStaged, intent.HostReady:
+		return state, nil
+	}
+	return "", errors.Errorf("unknown update_state %q", printable(*s.State))
+}
+
+// read returns what a partition set holds and whether it boots next; there may be no such set.
+func (p *partition) read() (version string, next bool, err error) {
+	if p == nil {
+		return "", false, nil
+	}
+	if p.Image == nil {
+		return "", false, errors.New("image is missing")
+	}
+	if p.NextToBoot == nil {
+		return "", false, errors.New("next_to_boot is missing")
+	}
+	return p.Image.Version, *p.NextToBoot, checkVersion(p.Image.Version)
+}
+
+// read turns the host's record of its last command into ours. Any of its fields may be null.
+func (c *command) read() (intent.LastCommand, error) {
+	var last intent.LastCommand
+	if c == nil {
+		return last, nil
+	}
+	if c.Type != nil {
+		switch last.Command = intent.Command(*c.Type); last.Command {
+		case intent.CommandRefresh, intent.CommandPrepare, intent.CommandActivate, intent.CommandDeactivate:
+		default:
+			return intent.LastCommand{}, errors.Errorf("unknown cmd_type %q", printable(*c.Type))
+		}
+	}
+	if c.Status != nil {
+		switch *c.Status {
+		case "Success":
+			// Of what, if the host doesn't know?
+			last.Success = c.Type != nil
+		case "Failed", "Unknown":
+		default:
+			return intent.LastCommand{}, errors.Errorf("unknown cmd_status %q", printable(*c.Status))
+		}
+	}
+	if c.Timestamp != nil {
+		if err := checkWord(*c.Timestamp); err != nil {
+			return intent.LastCommand{}, errors.WithMessage(err, "timestamp")
+		}
+		last.Timestamp = *c.Timestamp
+	}
+	var stderr string
+	if c.Stderr != nil {
+		stderr = *c.Stderr
+	}
+	if last.Command == intent.CommandPrepare {
+		last.Started = started(stderr)
+	}
+	if !last.Success {
+		last.Problem = problem(stderr)
+	}
+	return last, nil
+}
+
+// starting stands in a line of its own in what a prepare prints, in front of the version that it
+// really writes.
+const starting = "Starting update to "
+
+// started finds that version; it is empty if the line isn't there or names something else.
+func started(stderr string) string {
+	for line := range strings.Lines(stderr) {
+		if v, ok := strings.CutPrefix(strings.TrimSpace(line), starting); ok {
+			if checkVersion(v) != nil {
+				return ""
+			}
+			return v
+		}
+	}
+	return ""
+}
+
+// problem is the first line of what a failed command printed. A prepare announces its version first,
+// whatever happens then, so that line says nothing about the failure.
+func problem(stderr string) string {
+	for line := range strings.Lines(stderr) {
+		if line = firstLine(line); line != "" && !strings.HasPrefix(line+" ", starting) {
+			return line
+		}
+	}
+	return ""
+}

@@ -1,0 +1,76 @@
+package updateapi
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"syscall"
+
+	"github.com/pkg/errors"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/platform"
+)
+
+// maxBody bounds the body of an answer, in bytes; real ones have a few thousand.
+const maxBody = 1 << 20
+
+// answer is a whole answer: one whose body didn't arrive in full is an error instead.
+type answer struct {
+	status int
+	body   []byte
+}
+
+// empty tells a 404 of a route that isn't there from a handler's verdict, which comes with a text.
+func (a answer) empty() bool { return strings.TrimSpace(string(a.body)) == "" }
+
+// exchange sends one request without a body and reads the answer, all within the timeout.
+func (c *Client) exchange(ctx context.Context, method, path string) (answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	what := strings.ToLower(method) + " " + path
+	req, err := http.NewRequestWithContext(ctx, method, "http://localhost"+path, nil)
+	if err != nil {
+		return answer{}, errors.Wrap(err, what)
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return answer{}, c.failed(what, err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode == http.StatusNoContent {
+		return answer{status: resp.StatusCode}, nil
+	}
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxBody+1))
+	if err != nil {
+		return answer{}, errors.Wrapf(err, "%s: read the body of the %d answer", what, resp.StatusCode)
+	}
+	if len(body) > maxBody {
+		return answer{}, errors.Errorf("%s: the body of the %d answer is longer than %d bytes", what, resp.StatusCode, maxBody)
+	}
+	return answer{status: resp.StatusCode, body: body}, nil
+}
+
+// failed names the failures of a connection that need different hands.
+func (c *Client) failed(what string, err error) error {
+	// The client repeats method and URL, and the URL's host is made up.
+	var u *url.Error
+	if errors.As(err, &u) {
+		err = u.Err
+	}
+	var op *net.OpError
+	if !errors.As(err, &op) || op.Op != "dial" {
+		return errors.Wrap(err, what)
+	}
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.ENOENT):
+		return &platform.GoneError{Path: c.socket, Err: errors.Wrap(err, what)}
+	case errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM):
+		return errors.Wrapf(err, "%s: the socket %s may not be used: "+
+			"check the SELinux type of the container (control_t or super_t) and its uid (0) or supplemental group (274)",
+			what, c.socket)
+	}
+	return errors.Wrap(err, what)
+}

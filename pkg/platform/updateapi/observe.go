@@ -1,0 +1,80 @@
+package updateapi
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/pkg/errors"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
+)
+
+const (
+	pathOS     = "/os"
+	pathStatus = "/updates/status"
+)
+
+// Observe implements platform.Host. The boot ID is read once: a socket belongs to one boot, so no
+// reboot can come between it and the answers.
+func (c *Client) Observe(ctx context.Context) (intent.Host, error) {
+	id, err := c.bootID()
+	if err != nil {
+		return intent.Host{}, err
+	}
+	if err := checkBootID(id); err != nil {
+		return intent.Host{}, err
+	}
+	release, err := c.os(ctx)
+	if err != nil {
+		return intent.Host{}, err
+	}
+	h, err := c.status(ctx)
+	if err != nil {
+		return intent.Host{}, err
+	}
+	h.BootID = id
+	h.Version, h.Variant, h.Arch = release.Version, release.Variant, release.Arch
+	return h, nil
+}
+
+func (c *Client) os(ctx context.Context) (osRelease, error) {
+	a, err := c.exchange(ctx, http.MethodGet, pathOS)
+	if err != nil {
+		return osRelease{}, err
+	}
+	if a.status != http.StatusOK {
+		return osRelease{}, unexpected(pathOS, a)
+	}
+	o, err := decodeOS(a.body)
+	return o, misunderstood(pathOS, a, err)
+}
+
+func (c *Client) status(ctx context.Context) (intent.Host, error) {
+	a, err := c.exchange(ctx, http.MethodGet, pathStatus)
+	if err != nil {
+		return intent.Host{}, err
+	}
+	switch {
+	case a.status == http.StatusOK:
+		h, err := decodeStatus(a.body)
+		return h, misunderstood(pathStatus, a, err)
+	case a.status == http.StatusLocked:
+		return intent.Host{Locked: true}, nil
+	case a.status == http.StatusNotFound && !a.empty():
+		return intent.Host{State: intent.HostUninitialized}, nil
+	}
+	return intent.Host{}, unexpected(pathStatus, a)
+}
+
+// unexpected is the error for an answer that no look can use.
+func unexpected(path string, a answer) error {
+	if a.status == http.StatusNotFound && a.empty() {
+		return errors.Errorf("get %s: the api has no such route: the os is older than 0.4.1, or this is no bottlerocket", path)
+	}
+	return errors.Errorf("get %s: unexpected answer %d: %s", path, a.status, firstLine(string(a.body)))
+}
+
+// misunderstood adds what the host said to a decoder's error; it keeps nil.
+func misunderstood(path string, a answer, err error) error {
+	return errors.WithMessagef(err, "get %s: can't understand the answer %q", path, firstLine(string(a.body)))
+}

@@ -1,0 +1,63 @@
+package updateapi
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"github.com/pkg/errors"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/platform"
+)
+
+// actions are the paths of the commands.
+var actions = map[intent.Command]string{
+	intent.CommandRefresh:    "/actions/refresh-updates",
+	intent.CommandPrepare:    "/actions/prepare-update",
+	intent.CommandActivate:   "/actions/activate-update",
+	intent.CommandDeactivate: "/actions/deactivate-update",
+	intent.CommandReboot:     "/actions/reboot",
+}
+
+// noDispatcher begins the answer of an image that was built without in-place updates.
+const noDispatcher = "Unable to start the update dispatcher: "
+
+// Start implements platform.Host.
+func (c *Client) Start(ctx context.Context, cmd intent.Command) error {
+	path, ok := actions[cmd]
+	if !ok {
+		return errors.Errorf("start %q: no such command", string(cmd))
+	}
+	a, err := c.exchange(ctx, http.MethodPost, path)
+	if err != nil {
+		return err
+	}
+	if a.status == http.StatusNoContent {
+		return nil
+	}
+	line := firstLine(string(a.body))
+	if cmd == intent.CommandReboot || a.status < 300 {
+		// A machine that says that it failed to reboot may go down for all that; and a success that
+		// isn't the documented one tells as little.
+		return errors.Errorf("post %s: whether it began is open after the answer %d: %s", path, a.status, line)
+	}
+	return &platform.RefusedError{Command: cmd, Why: refusal(a), Body: line}
+}
+
+// refusal sorts the answers that say no to an update command.
+func refusal(a answer) intent.Refused {
+	switch {
+	case a.status == http.StatusLocked:
+		return intent.RefusedLocked
+	case a.status == http.StatusConflict:
+		return intent.RefusedState
+	case a.status == http.StatusNotFound && a.empty():
+		return intent.RefusedUnsupported
+	case a.status == http.StatusNotFound:
+		return intent.RefusedMissing
+	case a.status == http.StatusInternalServerError && strings.HasPrefix(string(a.body), noDispatcher):
+		return intent.RefusedUnsupported
+	}
+	return intent.RefusedFailed
+}
