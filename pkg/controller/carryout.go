@@ -9,6 +9,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/telemetry"
 )
 
 // carryOut does what the plan says: slots are taken before the first cordon and freed after the write
@@ -101,7 +102,7 @@ func (t *Term) step(ctx context.Context, s fleet.Snapshot, step policy.Step) (bo
 	}
 	t.Changed()
 	t.c.Metrics.step(step)
-	t.log(step).Info(step.Message)
+	t.log(step).WithField(telemetry.FieldMessage, step.Message).Info("Carried out a step")
 	if step.Act != intent.ActNote || step.Reason.Troubling() {
 		t.c.Events.Event(step.Node, step.UID, step.Reason.Troubling(), string(step.Reason), step.Message)
 	}

@@ -169,6 +169,16 @@ func (c *Controller) Ready() error {
 	return nil
 }
 
+// Healthy tells if a leader's passes come to an end.
+func (c *Controller) Healthy() error {
+	if t := c.term.Load(); t != nil {
+		if since := t.stuckFor(); since > stuckAfter {
+			return errors.Errorf("a pass has been under way for %s", since)
+		}
+	}
+	return nil
+}
+
 // Plan returns what would be done now. Only a leader can tell.
 func (c *Controller) Plan(ctx context.Context) (policy.Outcome, error) {
 	if err := c.Ready(); err != nil {

@@ -2,11 +2,13 @@ package controller
 
 import (
 	"flag"
+	"io"
 	"time"
 
 	"github.com/pkg/errors"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/telemetry"
 )
 
 // Options are the controller's flags.
@@ -22,6 +24,11 @@ type Options struct {
 	// Lease times: a follower takes over LeaseDuration after the last renewal, a leader gives up after
 	// RenewDeadline without one, and renews every RetryPeriod.
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
+	// Kubeconfig is empty inside a cluster.
+	Kubeconfig string
+	// ListenAddress serves metrics, probes and the plan.
+	ListenAddress       string
+	LogLevel, LogFormat string
 }
 
 // DefaultOptions returns the defaults.
@@ -33,6 +40,9 @@ func DefaultOptions() Options {
 		LeaseDuration: 45 * time.Second,
 		RenewDeadline: 30 * time.Second,
 		RetryPeriod:   10 * time.Second,
+		ListenAddress: ":8080",
+		LogLevel:      "info",
+		LogFormat:     telemetry.FormatText,
 	}
 }
 
@@ -57,22 +67,31 @@ func (o *Options) AddFlags(fs *flag.FlagSet) {
 	fs.DurationVar(&o.LeaseDuration, "lease-duration", o.LeaseDuration, "a follower takes over after so long without a renewal")
 	fs.DurationVar(&o.RenewDeadline, "lease-renew-deadline", o.RenewDeadline, "a leader gives up after so long without a renewal")
 	fs.DurationVar(&o.RetryPeriod, "lease-retry-period", o.RetryPeriod, "pause between renewals")
+	fs.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "kubeconfig file, outside a cluster")
+	fs.StringVar(&o.ListenAddress, "listen", o.ListenAddress, "address for metrics, probes and the plan")
+	fs.StringVar(&o.LogLevel, "log-level", o.LogLevel, "one of: "+telemetry.Levels)
+	fs.StringVar(&o.LogFormat, "log-format", o.LogFormat, "one of: "+telemetry.Formats)
 }
 
 // Validate returns the first thing that is wrong, with the remedy.
 func (o Options) Validate() error {
 	switch {
 	case o.Namespace == "":
-		return errors.New("-namespace is empty: give the operator's own namespace")
+		return errors.New("flag -namespace is empty: give the operator's own namespace")
 	case o.PodName == "":
 		return errors.New("no pod name: give -pod-name or set POD_NAME")
 	case o.NodeName == "":
 		return errors.New("no node name: give -node-name or set NODE_NAME")
 	case o.AgentSelector == "":
-		return errors.New("-agent-selector is empty: give the label selector of the agents' pods")
+		return errors.New("flag -agent-selector is empty: give the label selector of the agents' pods")
 	case o.RetryPeriod <= 0 || o.RenewDeadline <= o.RetryPeriod*6/5 || o.LeaseDuration <= o.RenewDeadline:
 		return errors.Errorf("lease times %s, %s, %s: -lease-duration must exceed -lease-renew-deadline, and that 1.2 times -lease-retry-period",
 			o.LeaseDuration, o.RenewDeadline, o.RetryPeriod)
+	case o.ListenAddress == "":
+		return errors.New("flag -listen is empty: give an address like :8080")
+	}
+	if _, err := telemetry.NewLogger(io.Discard, o.LogLevel, o.LogFormat); err != nil {
+		return errors.WithMessage(err, "flags -log-level and -log-format")
 	}
 	return o.Policy.Validate()
 }

@@ -41,6 +41,8 @@ type Term struct {
 
 	mu     sync.Mutex
 	drains map[string]*draining
+	// began is when the pass under way began; zero if there is none.
+	began time.Time
 	// passed holds, by UID, the phase and intent in which the last pass saw a node.
 	passed map[string]passedOver
 
@@ -129,6 +131,8 @@ func rest(ctx context.Context, d time.Duration) {
 // while (zero: never), and the first error; steps after a failed one were carried out all the same.
 func (t *Term) Pass(ctx context.Context) (time.Time, error) {
 	began := t.c.Now()
+	t.under(began)
+	defer t.under(time.Time{})
 	s, err := t.gather(ctx)
 	if err != nil {
 		return time.Time{}, err
@@ -139,6 +143,25 @@ func (t *Term) Pass(ctx context.Context) (time.Time, error) {
 	err = t.carryOut(ctx, s, out)
 	t.c.Metrics.pass(out, t.c.Now().Sub(began))
 	return out.Wake, err
+}
+
+func (t *Term) under(began time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.began = began
+}
+
+// stuckAfter is far beyond what a pass can take: each of its requests has a limit of its own.
+const stuckAfter = 10 * time.Minute
+
+// stuckFor tells how long the pass under way has taken.
+func (t *Term) stuckFor() time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.began.IsZero() {
+		return 0
+	}
+	return t.c.Now().Sub(t.began)
 }
 
 // Plan returns what the term would do now, without doing it.

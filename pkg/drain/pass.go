@@ -107,10 +107,14 @@ func (r *Result) wait(p *corev1.Pod) {
 }
 
 func (d *Drainer) evict(ctx context.Context, p *corev1.Pod, r *Result) {
-	err := d.Client.PolicyV1().Evictions(p.Namespace).Evict(ctx, &policyv1.Eviction{
-		ObjectMeta:    metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name},
-		DeleteOptions: &metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(p.UID))},
-	})
+	// No retries: client-go would sit out a 429's Retry-After here, 10 s for a budget whose status is
+	// old, and hold up the whole pass.
+	err := d.Client.PolicyV1().RESTClient().Post().AbsPath("/api/v1").MaxRetries(0).
+		Namespace(p.Namespace).Resource("pods").Name(p.Name).SubResource("eviction").
+		Body(&policyv1.Eviction{
+			ObjectMeta:    metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name},
+			DeleteOptions: &metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(p.UID))},
+		}).Do(ctx).Error()
 	switch {
 	case err == nil:
 		r.Evicted++

@@ -25,6 +25,10 @@ import (
 // etcd restore it never catches up.
 const cacheBehind = 30 * time.Second
 
+// requestTime bounds each request that isn't a watch: a server that accepts and never answers must not
+// hold a pass.
+const requestTime = 30 * time.Second
+
 // ErrConflict means that somebody wrote to the object since it was looked at: look again.
 var ErrConflict = errors.New("written by somebody else in between")
 
@@ -189,6 +193,8 @@ func (k *Cluster) Nodes(ctx context.Context) ([]fleet.Node, error) {
 
 // catchUp reads live what the watch should have shown long ago.
 func (k *Cluster) catchUp(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
 	now := k.c.Now()
 	k.mu.Lock()
 	var late []string
@@ -232,6 +238,8 @@ func (k *Cluster) keep(n *corev1.Node) {
 // Write carries out a change of one node. ErrConflict means that the node was written to, or replaced,
 // since the change was computed.
 func (k *Cluster) Write(ctx context.Context, name string, c *policy.Change) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
 	annotations, uid, err := k.annotations(name, c.ResourceVersion)
 	if err != nil {
 		return err
@@ -276,6 +284,8 @@ func (k *Cluster) annotations(name, version string) (map[string]string, types.UI
 
 // Exists looks live if the node with this UID is still there.
 func (k *Cluster) Exists(ctx context.Context, name, uid string) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
 	n, err := k.c.Client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return false, nil

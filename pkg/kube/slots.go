@@ -51,6 +51,8 @@ func (k *Cluster) ForgetSlots() {
 
 // Slots returns the holders, by UID with their node's name.
 func (k *Cluster) Slots(ctx context.Context) (map[string]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
 	s := &k.slots
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,6 +67,8 @@ func (k *Cluster) Slots(ctx context.Context) (map[string]string, error) {
 // ChangeSlots adds and removes holders in one compare-and-swap. After ErrConflict look again: another
 // leader has written.
 func (k *Cluster) ChangeSlots(ctx context.Context, add map[string]string, remove []string) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
 	s := &k.slots
 	s.mu.Lock()
 	defer s.mu.Unlock()

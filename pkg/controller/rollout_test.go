@@ -1,0 +1,225 @@
+package controller_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"gotest.tools/v3/assert"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/hostsim"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/controller"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+)
+
+// The whole way of two nodes, one after the other: each reboots once and ends Idle, schedulable, on the
+// new version, with nothing left in anybody's hands (S1, S3, S5, S7, L1).
+func TestRollout(t *testing.T) {
+	f := newFleet(t, "a", "b")
+	f.control(nil)
+	for _, m := range f.machines {
+		f.until(m.name+" is managed", m.updatedTo(v1))
+	}
+	f.release(v2)
+	for _, m := range f.machines {
+		f.until(m.name+" is updated", m.updatedTo(v2))
+		assert.Equal(t, m.rebooted(), 1)
+		assert.Assert(t, !m.node().Spec.Unschedulable)
+		h := m.marks().History
+		assert.Equal(t, h[len(h)-1].Outcome, marker.OutcomeUpdated)
+	}
+}
+
+// A node that somebody else had cordoned before its update ends cordoned (S5).
+func TestForeignCordonStays(t *testing.T) {
+	f := newFleet(t, "a", "b", "c")
+	f.control(nil)
+	a := f.machines["a"]
+	f.until("a is managed", a.updatedTo(v1))
+	f.cordon("a", true)
+	f.release(v2)
+	f.until("a is updated", a.updatedTo(v2))
+	assert.Assert(t, a.node().Spec.Unschedulable)
+	f.until("b is updated", f.machines["b"].updatedTo(v2))
+	assert.Assert(t, !f.machines["b"].node().Spec.Unschedulable)
+}
+
+// A boot that falls back ends in a failure record, verified on the old version, and not in a loop; the
+// others go on (S7, S8, L1).
+func TestRolledBack(t *testing.T) {
+	f := newFleet(t, "a", "b")
+	a, b := f.machines["a"], f.machines["b"]
+	assert.NilError(t, a.host.SetFaults(hostsim.Fault{ID: hostsim.F17}))
+	f.control(nil)
+	f.until("a is managed", a.updatedTo(v1))
+	f.release(v2)
+	f.until("b is updated", b.updatedTo(v2))
+	f.until("a gave up", func() bool {
+		m := a.marks()
+		return m.Failure != nil && m.Disruption == nil && m.Report.Answer(m.Intent.ID) == marker.StateReady
+	})
+	m := a.marks()
+	assert.Equal(t, m.Failure.Reason, string(policy.ReasonRolledBack))
+	assert.DeepEqual(t, m.Failure.Versions, []string{v2})
+	assert.Equal(t, m.Failure.Count, 1)
+	assert.Equal(t, m.Report.Current, v1)
+	assert.Assert(t, !a.node().Spec.Unschedulable)
+	assert.Equal(t, a.rebooted(), 1)
+	// The user's word forgets the failure; this time the boot succeeds.
+	assert.NilError(t, a.host.SetFaults())
+	f.annotate("a", marker.KeyRetry, "please")
+	f.until("a is updated", a.updatedTo(v2))
+	m = a.marks()
+	assert.Assert(t, m.Failure == nil && !m.Retry)
+}
+
+// A node that doesn't come back is Lost: the others go on on its slot, it stays cordoned, and it
+// finishes by itself when it comes back (L2, L3).
+func TestLost(t *testing.T) {
+	f := newFleet(t, "a", "b", "c")
+	a := f.machines["a"]
+	a.stayDown = true
+	c, _ := f.control(func(o *controller.Options) {
+		o.Policy.Deadlines.Reboot, o.Policy.Deadlines.Return = 3*time.Second, 30*time.Second
+		o.Policy.MaxStaging = 1
+	})
+	f.until("a is managed", a.updatedTo(v1))
+	f.release(v2)
+	f.until("b is updated", f.machines["b"].updatedTo(v2))
+	f.until("c is updated", f.machines["c"].updatedTo(v2))
+	assert.Assert(t, a.node().Spec.Unschedulable)
+	f.until("a is Lost", func() bool {
+		out, err := c.Plan(t.Context())
+		return err == nil && slices.ContainsFunc(out.Nodes, func(n policy.Standing) bool {
+			return n.Node == "a" && n.Phase == intent.PhaseLost && n.Reason == policy.ReasonLost
+		})
+	})
+	a.host.Boot()
+	a.powerOn()
+	f.until("a is updated", a.updatedTo(v2))
+	assert.Assert(t, !a.node().Spec.Unschedulable)
+	assert.Equal(t, a.rebooted(), 1)
+}
+
+// A PodDisruptionBudget holds a drain up for as long as it stands, the node says which pod, and nothing
+// reboots meanwhile (S2, S9).
+func TestBudgetBlocksDrain(t *testing.T) {
+	f := newFleet(t, "a", "b")
+	a := f.machines["a"]
+	f.pod("a", "web")
+	// Nothing computes this budget's status here, so it allows no eviction until it is deleted.
+	_, err := f.client.PolicyV1().PodDisruptionBudgets("default").Create(t.Context(), &policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Name: "web"},
+		Spec: policyv1.PodDisruptionBudgetSpec{MaxUnavailable: new(intstr.FromInt32(0)),
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}}}, metav1.CreateOptions{})
+	assert.NilError(t, err)
+	f.control(nil)
+	f.until("a is managed", a.updatedTo(v1))
+	f.release(v2)
+	f.until("a says what blocks it", func() bool {
+		w := a.marks().Waiting
+		return w != nil && w.Reason == string(policy.ReasonEvictionBlocked) && strings.Contains(w.Message, "default/web")
+	})
+	assert.Equal(t, a.rebooted(), 0)
+	assert.NilError(t, f.client.PolicyV1().PodDisruptionBudgets("default").Delete(t.Context(), "web", metav1.DeleteOptions{}))
+	f.until("a is updated", a.updatedTo(v2))
+	f.until("b is updated", f.machines["b"].updatedTo(v2))
+}
+
+// A drain that can't finish never leads to a reboot: past its deadline the node is given back with a
+// failure, schedulable, and the others go on (S2, L3).
+func TestDrainDeadline(t *testing.T) {
+	f := newFleet(t, "a", "b")
+	a := f.machines["a"]
+	pod := f.pod("a", "stuck")
+	pod.Finalizers = []string{"example.com/stuck"}
+	_, err := f.client.CoreV1().Pods("default").Update(t.Context(), pod, metav1.UpdateOptions{})
+	assert.NilError(t, err)
+	f.control(func(o *controller.Options) { o.Policy.Deadlines.Drain = 2 * time.Second })
+	f.until("a is managed", a.updatedTo(v1))
+	f.release(v2)
+	f.until("a is given back", func() bool {
+		m := a.marks()
+		return m.Failure != nil && m.Failure.Reason == string(policy.ReasonDrainDeadline)
+	})
+	f.until("b is updated", f.machines["b"].updatedTo(v2))
+	assert.Assert(t, !a.node().Spec.Unschedulable)
+	assert.Equal(t, a.rebooted(), 0)
+}
+
+// One node's whole update costs at most 16 successful writes to its Node, and an idle fleet none (L4).
+func TestWrites(t *testing.T) {
+	f := newFleet(t, "a", "b")
+	a := f.machines["a"]
+	f.control(nil)
+	f.until("a is managed", a.updatedTo(v1))
+	before := f.writes("a")
+	f.release(v2)
+	f.until("a is updated", a.updatedTo(v2))
+	f.until("b is updated", f.machines["b"].updatedTo(v2))
+	after := f.writes("a")
+	t.Logf("%d writes to the node for one update", after-before)
+	assert.Assert(t, after-before <= 16, "%d writes", after-before)
+	rest := f.writes("")
+	passBy(t, 5*time.Second)
+	assert.Equal(t, f.writes("")-rest, 0, "writes at rest")
+}
+
+// Two controllers that both believe they lead never take more than one node at a time (S1).
+func TestTwoControllers(t *testing.T) {
+	f := newFleet(t, "a", "b", "c")
+	over := f.watchUnschedulable(1)
+	f.control(nil)
+	f.withoutLease().control(nil)
+	f.until("a is managed", f.machines["a"].updatedTo(v1))
+	f.release(v2)
+	for _, m := range f.machines {
+		f.until(m.name+" is updated", m.updatedTo(v2))
+		assert.Equal(t, m.rebooted(), 1)
+	}
+	assert.Equal(t, over(), 0)
+}
+
+// Taking the label off gives everything back (Leaving).
+func TestLabelRemoved(t *testing.T) {
+	f := newFleet(t, "a", "b")
+	a := f.machines["a"]
+	pod := f.pod("a", "stuck")
+	pod.Finalizers = []string{"example.com/stuck"}
+	_, err := f.client.CoreV1().Pods("default").Update(t.Context(), pod, metav1.UpdateOptions{})
+	assert.NilError(t, err)
+	f.control(nil)
+	f.until("a is managed", a.updatedTo(v1))
+	f.release(v2)
+	f.until("a drains", func() bool { return a.node().Spec.Unschedulable })
+	a.halt()
+	f.unlabel("a")
+	f.until("a is given back", func() bool {
+		n := a.node()
+		return !n.Spec.Unschedulable && n.Annotations[string(marker.KeyDisruption)] == "" && n.Annotations[string(marker.KeyIntentID)] == ""
+	})
+	f.until("b is updated", f.machines["b"].updatedTo(v2))
+}
+
+// A node whose marks can't be read is left alone and said so; the others go on (S8, S9).
+func TestUnreadable(t *testing.T) {
+	f := newFleet(t, "a", "b")
+	a := f.machines["a"]
+	f.control(nil)
+	f.until("a is managed", a.updatedTo(v1))
+	a.halt()
+	f.annotate("a", marker.KeyActionWanted, "explode")
+	f.release(v2)
+	f.until("b is updated", f.machines["b"].updatedTo(v2))
+	assert.Equal(t, a.rebooted(), 0)
+	f.until("people are told", func() bool {
+		events, err := f.client.CoreV1().Events("default").List(t.Context(), metav1.ListOptions{FieldSelector: "reason=MarksUnreadable,involvedObject.name=a"})
+		return err == nil && len(events.Items) == 1
+	})
+}

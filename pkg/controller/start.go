@@ -1,0 +1,66 @@
+package controller
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"sync"
+
+	"github.com/pkg/errors"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/sirupsen/logrus"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/telemetry"
+)
+
+// Start runs a controller with its probes, metrics and plan until ctx ends; it logs to out. Options
+// must be valid.
+func Start(ctx context.Context, o Options, out io.Writer) error {
+	log, err := telemetry.NewLogger(out, o.LogLevel, o.LogFormat)
+	if err != nil {
+		return err
+	}
+	telemetry.RedirectKlog(log)
+	config, err := kube.Config(o.Kubeconfig, "bottlerocket-update-operator/"+telemetry.Version+" controller")
+	if err != nil {
+		return err
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return errors.Wrap(err, "making a client of the API server")
+	}
+	registry := prometheus.NewRegistry()
+	telemetry.RegisterBuildInfo(registry, "controller")
+	registry.MustRegister(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), collectors.NewGoCollector())
+	c, err := New(o, client, registry, log)
+	if err != nil {
+		return err
+	}
+	log.WithFields(logrus.Fields{telemetry.FieldVersion: telemetry.Version, telemetry.FieldNode: o.NodeName}).Info("Starting the controller")
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var wg sync.WaitGroup
+	ends := make(chan error, 2)
+	for _, run := range []func(context.Context) error{c.Run, func(ctx context.Context) error {
+		return telemetry.Serve(ctx, o.ListenAddress, telemetry.Config{
+			Gatherer: registry, Ready: c.Ready, Healthy: c.Healthy, Log: log,
+			Handlers: map[string]http.Handler{"/plan": PlanHandler(c.Plan)},
+		})
+	}} {
+		wg.Go(func() {
+			defer cancel()
+			ends <- run(ctx)
+		})
+	}
+	wg.Wait()
+	close(ends)
+	for err := range ends {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
