@@ -97,8 +97,12 @@ func FactsOf(last marker.Report, h Host, operatorVersion string) marker.Report {
 	r := last
 	r.Current, r.BootID = h.Version, h.BootID
 	r.Protocol, r.OperatorVersion = marker.Protocol, operatorVersion
-	if h.ChosenKnown {
+	switch {
+	case h.ChosenKnown:
 		r.Available = h.Chosen
+	case h.State == HostIdle && h.Last.Command == CommandRefresh && h.Last.Success:
+		// It looked, and nothing is offered: what was offered before is withdrawn.
+		r.Available = ""
 	}
 	if r.Available == h.Version {
 		r.Available = ""
@@ -167,7 +171,11 @@ func locked(v View, answer marker.State) Step {
 
 func stabilize(v View, answer marker.State) Step {
 	if v.Host.Locked {
-		return keepFresh(v)
+		// An intent without an answer isn't left to the next refresh: the lock ends before that.
+		if step := keepFresh(v); step.Kind != StepRest || answer != marker.StateNone {
+			return step
+		}
+		return wait(pollLocked)
 	}
 	if v.Unsupported != "" {
 		if answer != marker.StateError {
@@ -245,14 +253,17 @@ func prepare(v View, answer marker.State) Step {
 		return ask(v, answer, CommandDeactivate)
 	}
 	if done, died := ended(v, CommandPrepare); done {
-		return prepared(h, target, died)
+		return prepared(v, died)
 	}
 	if h.State == HostUninitialized || !h.ChosenKnown || h.Chosen != target {
 		if v.Asked.Command == CommandRefresh && v.Asked.ID == v.Intent.ID {
 			if step, ok := settle(v, CommandRefresh); ok {
 				return step
 			}
-			if !h.ChosenKnown {
+			if _, died := ended(v, CommandRefresh); died {
+				return report(marker.StateError, "refreshing what is available: %s", vanished(v.Asked))
+			}
+			if h.Last.Command == CommandRefresh && !h.Last.Success {
 				return report(marker.StateError, "refreshing what is available: %s", problem(h))
 			}
 			return report(marker.StateError, "the host does not offer %s any more", target)
@@ -280,16 +291,25 @@ func staged(h Host, target string) bool {
 }
 
 // prepared judges a prepare that ended without proof of the target.
-func prepared(h Host, target string, died bool) Step {
+func prepared(v View, died bool) Step {
+	h, target := v.Host, v.Intent.Target
 	switch {
 	case died:
-		return report(marker.StateError, "preparing %s: the host's command ended without a record", target)
+		return report(marker.StateError, "preparing %s: %s", target, vanished(v.Asked))
 	case !h.Last.Success:
 		return report(marker.StateError, "preparing %s: %s", target, problem(h))
 	case h.Last.Started == "":
 		return report(marker.StateError, "preparing %s: the host wrote nothing", target)
 	}
 	return report(marker.StateError, "preparing %s: the host wrote %s, its choice has changed", target, h.Last.Started)
+}
+
+// vanished says why a command that was asked for left no record.
+func vanished(a Asked) string {
+	if a.Refused != "" {
+		return "the host refused: " + a.Refused
+	}
+	return "the host's command ended without a record"
 }
 
 func problem(h Host) string {
@@ -359,7 +379,7 @@ func continueReboot(v View) Step {
 	}
 	if done, died := ended(v, CommandActivate); done && h.State != HostReady {
 		if died {
-			return report(marker.StateError, "activating %s: the host's command ended without a record", v.Intent.Target)
+			return report(marker.StateError, "activating %s: %s", v.Intent.Target, vanished(v.Asked))
 		}
 		return report(marker.StateError, "activating %s: %s", v.Intent.Target, problem(h))
 	}

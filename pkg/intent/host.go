@@ -100,4 +100,6 @@ type Asked struct {
 	Before string
 	// Unchanged counts the looks since At that found the host unlocked and Last unchanged.
 	Unchanged int
+	// Refused is what the host said, when it refused the command for good.
+	Refused string
 }

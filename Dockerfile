@@ -1,0 +1,31 @@
+# One image with both commands, for the platform that is asked for:
+#
+#   docker build --build-arg VERSION=v2.0.0 -t bottlerocket-update-operator:v2.0.0 .
+#
+# The build stage always runs on the builder's own platform and cross-compiles: no emulation.
+FROM --platform=$BUILDPLATFORM golang:1.26 AS build
+ARG TARGETOS=linux
+ARG TARGETARCH
+ARG VERSION=unknown
+# The base image may be a patch release behind what go.mod asks for.
+ENV CGO_ENABLED=0 GOTOOLCHAIN=auto
+WORKDIR /src
+COPY go.mod go.sum ./
+RUN go mod download
+COPY cmd cmd
+COPY pkg pkg
+COPY dev/licences.sh dev/
+RUN mkdir -p /out/bin /out/licenses && \
+    GOOS=$TARGETOS GOARCH=${TARGETARCH:-$(go env GOARCH)} go build -trimpath \
+      -ldflags "-s -w -X github.com/bottlerocket-os/bottlerocket-update-operator/pkg/telemetry.Version=$VERSION" \
+      -o /out/bin/ ./cmd/bottlerocket-update-operator ./cmd/bottlerocket-update-agent
+COPY COPYRIGHT LICENSE-APACHE LICENSE-MIT ./
+RUN sh dev/licences.sh /out/licenses
+
+FROM scratch
+COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
+COPY --from=build /out/licenses /licenses
+COPY --from=build /out/bin/bottlerocket-update-operator /out/bin/bottlerocket-update-agent /
+# Nobody: nothing in the image is writable for this user, and nothing needs to be.
+USER 65532:65532
+ENTRYPOINT ["/bottlerocket-update-operator"]

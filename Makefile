@@ -1,0 +1,143 @@
+# The Bottlerocket update operator. `make` lists the targets.
+
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+
+MODULE    := github.com/bottlerocket-os/bottlerocket-update-operator
+COMMANDS  := bottlerocket-update-operator bottlerocket-update-agent
+WORKLOADS := deployment/update-operator-controller deployment/update-operator-proxy daemonset/update-operator-agent
+NAMESPACE := bottlerocket
+
+# What the build calls itself.
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+# The image that container makes, kind-load loads and deploy-dev runs.
+IMAGE   ?= bottlerocket-update-operator:dev
+# How many nodes the demo and the local cluster have.
+NODES   ?= 6
+KIND_CLUSTER ?= bottlerocket-update-operator
+
+KUBECTL ?= kubectl
+DOCKER  ?= docker
+
+LDFLAGS := -X $(MODULE)/pkg/telemetry.Version=$(VERSION)
+
+# Packages tested at once. Some start a Kubernetes control plane of their own, half a GiB each, and a
+# control plane that is short of CPU answers late.
+TEST_PARALLEL ?= 2
+TEST_TIMEOUT  ?= 30m
+# The race detector needs a C compiler; Go switches CGO_ENABLED off where there is none.
+RACE = $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
+
+# $(call need,PROGRAM) ends the target with one line where PROGRAM is missing.
+need = @command -v $(1) >/dev/null 2>&1 || { echo "make $@: $(1) is needed and is not installed" >&2; exit 1; }
+# Docker is there only if its engine answers.
+need-docker = @command -v $(DOCKER) >/dev/null 2>&1 && $(DOCKER) version >/dev/null 2>&1 || { echo "make $@: a container engine is needed and $(DOCKER) is not installed or does not answer" >&2; exit 1; }
+
+.PHONY: help
+help: ## List the targets
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z][a-z-]*:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## Build both commands for this machine into bin/
+	go build -trimpath -ldflags "$(LDFLAGS)" -o bin/ $(addprefix ./cmd/,$(COMMANDS))
+
+.PHONY: test
+test: ## Run all tests; the first run builds a Kubernetes control plane into the user's cache
+	@status=0; set -x; \
+	go test $(RACE) -p $(TEST_PARALLEL) -timeout $(TEST_TIMEOUT) ./pkg/... || status=1; \
+	go test -p $(TEST_PARALLEL) -timeout $(TEST_TIMEOUT) ./cmd/... ./dev/... || status=1; \
+	exit $$status
+
+.PHONY: bench
+bench: ## Run the benchmarks, which print figures
+	go test -run '^$$' -bench . -benchtime 1x -p 1 -timeout 60m ./...
+
+.PHONY: demo
+demo: ## Update a fleet of NODES simulated hosts on a real control plane, and check what happened
+	go run ./dev/demo -nodes $(NODES)
+
+.PHONY: cluster-up
+cluster-up: ## Start a local cluster to play with and print its KUBECONFIG
+	go run ./dev/local up -nodes $(NODES)
+
+.PHONY: cluster-down
+cluster-down: ## Stop that cluster
+	go run ./dev/local down
+
+.PHONY: check
+check: ## Check format, vet, go.mod, the manifest and the shape of the code
+	@unformatted=$$(gofmt -l cmd pkg dev); \
+	[ -z "$$unformatted" ] || { echo "not formatted:"; echo "$$unformatted"; exit 1; }
+	go vet ./...
+	go mod tidy -diff
+	go test ./dev/architecture ./dev/manifest
+
+.PHONY: container
+container: ## Build the image IMAGE with docker
+	$(need-docker)
+	$(DOCKER) build --build-arg VERSION=$(VERSION) -t $(IMAGE) .
+
+.PHONY: container-test
+container-test: container ## Build the image and try both commands in it
+	@set -e; \
+	for command in $(COMMANDS); do \
+	  said=$$($(DOCKER) run --rm --read-only --cap-drop ALL --network none --entrypoint /$$command $(IMAGE) -version); \
+	  [ "$$said" = "$$command $(VERSION)" ] || { echo "/$$command -version says: $$said" >&2; exit 1; }; \
+	done; \
+	user=$$($(DOCKER) image inspect --format '{{.Config.User}}' $(IMAGE)); \
+	[ "$$user" = 65532:65532 ] || { echo "the image runs as $$user" >&2; exit 1; }; \
+	echo "$(IMAGE) is well"
+
+.PHONY: dist
+dist: ## Build what a release holds into dist/
+	rm -rf dist
+	@set -ex; \
+	for arch in amd64 arm64; do \
+	  mkdir -p dist/linux-$$arch; \
+	  CGO_ENABLED=0 GOOS=linux GOARCH=$$arch go build -trimpath -ldflags "-s -w $(LDFLAGS)" -o dist/linux-$$arch/ $(addprefix ./cmd/,$(COMMANDS)); \
+	done; \
+	sh dev/licences.sh dist/licenses; \
+	cp update-operator.yaml README.md dist/; \
+	cd dist; \
+	find . -type f ! -name SHA256SUMS | LC_ALL=C sort | xargs $$(command -v sha256sum || echo shasum -a 256) > SHA256SUMS
+
+.PHONY: clean
+clean: ## Remove what build and dist made
+	rm -rf bin dist
+
+.PHONY: deploy-dev
+deploy-dev: ## Apply the manifest with IMAGE and the changes in dev/deployment.yaml
+	$(call need,$(KUBECTL))
+	@rendered=$$(go run ./dev/manifest/render -image $(IMAGE) -patch dev/deployment.yaml) && \
+	printf '%s\n' "$$rendered" | $(KUBECTL) apply -f -
+
+.PHONY: rollout
+rollout: ## Restart all of the operator's pods and wait for them
+	$(call need,$(KUBECTL))
+	$(KUBECTL) -n $(NAMESPACE) rollout restart $(WORKLOADS)
+	@set -e; for w in $(WORKLOADS); do $(KUBECTL) -n $(NAMESPACE) rollout status --timeout 5m $$w; done
+
+.PHONY: kind-cluster
+kind-cluster: ## Create a kind cluster
+	$(call need,kind)
+	$(need-docker)
+	kind create cluster --name $(KIND_CLUSTER) --config dev/kind-cluster.yml
+
+.PHONY: kind-load
+kind-load: ## Build the image and load it into the kind cluster
+	$(call need,kind)
+	@$(MAKE) --no-print-directory container
+	kind load docker-image --name $(KIND_CLUSTER) $(IMAGE)
+
+.PHONY: kind-rollout
+kind-rollout: ## Build, load and deploy to the kind cluster, and restart the pods
+	@$(MAKE) --no-print-directory kind-load
+	@$(MAKE) --no-print-directory deploy-dev rollout
+
+.PHONY: get-nodes-status
+get-nodes-status: ## Print what the annotations of labelled nodes say
+	$(call need,$(KUBECTL))
+	$(call need,jq)
+	@nodes=$$($(KUBECTL) get nodes -o json) && printf '%s\n' "$$nodes" | jq -r -f dev/nodes-status.jq | \
+	awk -F '\t' '{n[NR] = $$0; for (i = 1; i < NF; i++) if (length($$i) > w[i]) w[i] = length($$i)} \
+	END {for (r = 1; r <= NR; r++) {c = split(n[r], f, "\t"); for (i = 1; i < c; i++) printf "%-*s  ", w[i], f[i]; print f[c]}}'

@@ -1,0 +1,68 @@
+// Command bottlerocket-update-agent is the agent alone: it updates the host that it runs on, as the
+// controller asks through annotations on the host's node.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/pkg/errors"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/agent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/telemetry"
+)
+
+const name = "bottlerocket-update-agent"
+
+// Exit statuses.
+const (
+	exitOK = iota
+	exitFailed
+	exitUsage
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	tune(os.Getenv)
+	status := run(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr)
+	stop()
+	os.Exit(status)
+}
+
+func run(ctx context.Context, args []string, getenv func(string) string, stdout, stderr io.Writer) int {
+	options := agent.DefaultOptions()
+	options.NodeName = getenv("NODE_NAME")
+	fs := flag.NewFlagSet(name, flag.ContinueOnError)
+	fs.SetOutput(io.Discard)
+	options.AddFlags(fs)
+	version := fs.Bool("version", false, "print the version and exit")
+	err := fs.Parse(args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		fs.SetOutput(stdout)
+		fmt.Fprintf(stdout, "Usage: %s [flags]\n", name)
+		fs.PrintDefaults()
+		return exitOK
+	case err == nil && *version:
+		fmt.Fprintln(stdout, name, telemetry.Version)
+		return exitOK
+	case err == nil && fs.NArg() > 0:
+		err = errors.Errorf("%q is not a flag: this command takes flags only", fs.Arg(0))
+	case err == nil:
+		err = options.Validate()
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "%s: %v\n", name, err)
+		return exitUsage
+	}
+	if err := agent.Start(ctx, options, stderr); err != nil {
+		fmt.Fprintf(stderr, "%s: %v\n", name, err)
+		return exitFailed
+	}
+	return exitOK
+}

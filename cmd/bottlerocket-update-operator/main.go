@@ -1,0 +1,144 @@
+// Command bottlerocket-update-operator is the whole operator in one program: it runs as the controller,
+// as the proxy, or as an agent.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/pkg/errors"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/agent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/authorizer"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/controller"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/telemetry"
+)
+
+const name = "bottlerocket-update-operator"
+
+// Exit statuses.
+const (
+	exitOK = iota
+	exitFailed
+	exitUsage
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	status := run(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr)
+	stop()
+	os.Exit(status)
+}
+
+// mode is one of the things that this program can be.
+type mode struct {
+	flags interface {
+		AddFlags(*flag.FlagSet)
+		Validate() error
+	}
+	start func(context.Context, io.Writer) error
+}
+
+var modeNames = []string{"controller", "agent", "proxy"}
+
+func modes(getenv func(string) string) map[string]mode {
+	c := controller.DefaultOptions()
+	c.NodeName, c.PodName = getenv("NODE_NAME"), getenv("POD_NAME")
+	a := agent.DefaultOptions()
+	a.NodeName = getenv("NODE_NAME")
+	p := authorizer.DefaultOptions()
+	return map[string]mode{
+		"controller": {&c, func(ctx context.Context, out io.Writer) error { return controller.Start(ctx, c, out) }},
+		"agent":      {&a, func(ctx context.Context, out io.Writer) error { return agent.Start(ctx, a, out) }},
+		"proxy":      {&p, func(ctx context.Context, out io.Writer) error { return authorizer.Start(ctx, p, out) }},
+	}
+}
+
+func run(ctx context.Context, args []string, getenv func(string) string, stdout, stderr io.Writer) int {
+	usage := func(err error) int {
+		fmt.Fprintf(stderr, "%s: %v\n", name, err)
+		return exitUsage
+	}
+	chosen, rest, err := choose(args)
+	if err != nil {
+		return usage(err)
+	}
+	fs := flag.NewFlagSet(name, flag.ContinueOnError)
+	fs.SetOutput(io.Discard)
+	version := fs.Bool("version", false, "print the version and exit")
+	m, ok := modes(getenv)[chosen]
+	if ok {
+		m.flags.AddFlags(fs)
+	}
+	err = fs.Parse(rest)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Fprintf(stdout, "Usage: %s -controller|-agent|-proxy [flags]\n", name)
+		if ok {
+			fmt.Fprintf(stdout, "\nFlags of -%s:\n", chosen)
+		}
+		fs.SetOutput(stdout)
+		fs.PrintDefaults()
+		return exitOK
+	case err == nil && *version:
+		fmt.Fprintln(stdout, name, telemetry.Version)
+		return exitOK
+	case !ok:
+		return usage(errors.New("give exactly one of -controller, -agent, -proxy"))
+	case err == nil && fs.NArg() > 0:
+		err = errors.Errorf("%q is not a flag: this command takes flags only", fs.Arg(0))
+	case err == nil:
+		err = m.flags.Validate()
+	}
+	if err != nil {
+		return usage(err)
+	}
+	if err := m.start(ctx, stderr); err != nil {
+		fmt.Fprintf(stderr, "%s: %v\n", name, err)
+		return exitFailed
+	}
+	return exitOK
+}
+
+// choose takes the mode out of the arguments: which other flags there are depends on it.
+func choose(args []string) (chosen string, rest []string, err error) {
+	for i, arg := range args {
+		if arg == "--" {
+			rest = append(rest, args[i:]...)
+			break
+		}
+		is, on := modeFlag(arg)
+		switch {
+		case is == "":
+			rest = append(rest, arg)
+		case !on:
+		case chosen != "" && chosen != is:
+			return "", nil, errors.Errorf("-%s and -%s exclude each other: give one of -controller, -agent, -proxy", chosen, is)
+		default:
+			chosen = is
+		}
+	}
+	return chosen, rest, nil
+}
+
+// modeFlag tells which mode arg names, as -agent, --agent or -agent=true, and if it is switched on.
+func modeFlag(arg string) (is string, on bool) {
+	if !strings.HasPrefix(arg, "-") {
+		return "", false
+	}
+	bare, value, given := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(arg, "-"), "-"), "=")
+	for _, n := range modeNames {
+		if bare == n {
+			on, err := strconv.ParseBool(value)
+			return n, !given || err == nil && on
+		}
+	}
+	return "", false
+}

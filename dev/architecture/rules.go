@@ -1,0 +1,87 @@
+package architecture
+
+// Module is this module's path.
+const Module = "github.com/bottlerocket-os/bottlerocket-update-operator"
+
+// Layers, from the bottom. A package imports only layers below its own, or what its place allows beside.
+const (
+	layerPure = iota
+	layerEdge
+	layerLoop
+	layerSim
+	layerCommand
+)
+
+type place struct {
+	layer int
+	// beside are packages of the same layer that may be imported.
+	beside []string
+}
+
+// places are the folders whose packages are placed; a folder stands for what is under it too, unless
+// that is named itself.
+var places = map[string]place{
+	"pkg/marker": {layer: layerPure},
+	"pkg/intent": {layer: layerPure, beside: []string{"pkg/marker"}},
+	"pkg/fleet":  {layer: layerPure, beside: []string{"pkg/marker", "pkg/intent"}},
+	"pkg/policy": {layer: layerPure, beside: []string{"pkg/marker", "pkg/intent", "pkg/fleet"}},
+
+	"pkg/telemetry": {layer: layerEdge},
+	"pkg/drain":     {layer: layerEdge, beside: []string{"pkg/telemetry"}},
+	"pkg/kube":      {layer: layerEdge, beside: []string{"pkg/telemetry"}},
+	"pkg/platform":  {layer: layerEdge, beside: []string{"pkg/telemetry", "pkg/platform"}},
+
+	// The loops never import each other.
+	"pkg/controller": {layer: layerLoop},
+	"pkg/agent":      {layer: layerLoop},
+	"pkg/authorizer": {layer: layerLoop},
+
+	"pkg/sim": {layer: layerSim},
+
+	"cmd": {layer: layerCommand},
+}
+
+// pure are the packages that decide. They get all they know as values.
+var pure = []string{"pkg/marker", "pkg/intent", "pkg/fleet", "pkg/policy"}
+
+// pureImports is all that a pure package may import beside other pure ones.
+var pureImports = []string{
+	"bytes", "cmp", "container/heap", "container/list", "encoding", "encoding/base64", "encoding/binary", "encoding/hex", "encoding/json",
+	"errors", "fmt", "hash", "hash/crc32", "hash/fnv", "io", "iter", "maps", "math", "math/big", "math/bits", "regexp", "slices", "sort",
+	"strconv", "strings", "text/tabwriter", "time", "unicode", "unicode/utf8", "unique",
+	"github.com/pkg/errors", "k8s.io/apimachinery/pkg/util/version",
+}
+
+// impure are calls that pure packages' imports would let them make.
+var impure = map[string][]string{
+	"time": {"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"},
+	"fmt":  {"Print", "Printf", "Println", "Scan", "Scanf", "Scanln"},
+}
+
+// process are calls that belong to commands: who ends the process, or reads its environment, decides
+// for everybody.
+var process = map[string][]string{
+	"os":      {"Exit", "Getenv", "LookupEnv", "Environ", "ExpandEnv", "Setenv", "Unsetenv"},
+	"syscall": {"Exit", "Getenv", "Environ"},
+	"log":     {"Fatal", "Fatalf", "Fatalln"},
+}
+
+// agentCommand is what runs on every node, and forbiddenToAgent what it must not link: every node would
+// pay for it in memory.
+const agentCommand = "cmd/bottlerocket-update-agent"
+
+var forbiddenToAgent = []string{"k8s.io/kubectl", "k8s.io/client-go/kubernetes"}
+
+// drainOnly is imported by pkg/drain and nobody else.
+const drainOnly = "k8s.io/kubectl"
+
+// vague names say nothing about what is inside.
+var vague = []string{"util", "utils", "helper", "helpers", "manager", "common"}
+
+// topLevel is what the top folder may hold beside dotfiles and what git ignores.
+var topLevel = []string{
+	"cmd", "pkg", "dev", "docs", "update-operator.yaml", "Makefile", "Dockerfile", "go.mod", "go.sum", "README.md",
+	"LICENSE-APACHE", "LICENSE-MIT", "COPYRIGHT", "NOTICE",
+	// Made by make build and make dist.
+	"bin", "dist",
+}

@@ -1,0 +1,63 @@
+package controlplane
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Config says what to run.
+type Config struct {
+	// Binaries is the answer of Build.
+	Binaries Binaries
+	// Dir takes keys, data and logs. Empty takes a new folder in the cache,
+	// which Stop removes; a folder that is given stays.
+	Dir string
+
+	// ControllerManager and Scheduler run those programs too. Without the
+	// controller manager nobody makes service accounts, so the API server then
+	// runs without ServiceAccount admission.
+	ControllerManager bool
+	Scheduler         bool
+	// NodeMonitorGracePeriod is how long a silent node stays Ready; zero is the
+	// controller manager's default.
+	NodeMonitorGracePeriod time.Duration
+
+	// AuditLog writes every request to a file: user, verb, object, response
+	// code.
+	AuditLog bool
+	// NoWatchList makes the server refuse streaming lists, as many a server in
+	// use does.
+	NoWatchList bool
+	// FeatureGates go to the API server, controller manager and scheduler.
+	FeatureGates map[string]bool
+	// APIServerFlags are added to the API server's own; a later flag wins.
+	APIServerFlags []string
+}
+
+// featureGates is the value of the flag for one program, empty for none.
+func featureGates(gates map[string]bool) []string {
+	if len(gates) == 0 {
+		return nil
+	}
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(gates)) {
+		list = append(list, name+"="+strconv.FormatBool(gates[name]))
+	}
+	return []string{"--feature-gates=" + strings.Join(list, ",")}
+}
+
+// serverGates are the gates of the API server, which alone knows WatchList as a
+// feature that it offers.
+func (c Config) serverGates() map[string]bool {
+	gates := maps.Clone(c.FeatureGates)
+	if c.NoWatchList {
+		if gates == nil {
+			gates = map[string]bool{}
+		}
+		gates["WatchList"] = false
+	}
+	return gates
+}

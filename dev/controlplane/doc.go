@@ -1,0 +1,22 @@
+// Package controlplane builds and runs a real Kubernetes control plane on this
+// machine: etcd, kube-apiserver and, if asked, kube-controller-manager and
+// kube-scheduler. It serves the local cluster, the demo, the integration tests
+// and the benchmarks.
+//
+// It promises:
+//
+//   - No container engine, no image and no downloaded program: everything is
+//     built from the Go modules pinned in dev/cluster into the user's cache
+//     folder, once, also when several processes ask at the same time. A changed
+//     pin, version or Go release builds again.
+//   - All traffic stays on loopback and in unix sockets. Every connection to
+//     the API server is TLS with a certificate authority made for this one
+//     cluster; every user has a client certificate; RBAC, the Node authorizer
+//     and NodeRestriction are on, as in a real cluster.
+//   - No process outlives the program that started it (see dev/process), and
+//     its files live in the cache folder, where the next start removes what a
+//     killed program left behind.
+//
+// It imports the standard library, pkg/errors, client-go and its companions,
+// dev/process and nothing else of this repository.
+package controlplane

@@ -1,0 +1,69 @@
+package controlplane
+
+import (
+	"path/filepath"
+	"strings"
+
+	"github.com/pkg/errors"
+)
+
+// Binaries says where the programs are.
+type Binaries struct {
+	// Version is the Kubernetes version, with its v.
+	Version string
+	// Dir holds them all.
+	Dir string
+	// The programs' paths.
+	APIServer, ControllerManager, Scheduler, Kubectl, Etcd, Kwok string
+}
+
+// program is one thing to build.
+type program struct {
+	name string
+	pkg  string
+	// kubernetes marks those that carry the Kubernetes version and follow
+	// K8S_VERSION; the others always come from the pins of dev/cluster.
+	kubernetes bool
+}
+
+var programs = []program{
+	{name: "etcd", pkg: "go.etcd.io/etcd/server/v3"},
+	{name: "kube-apiserver", pkg: "k8s.io/kubernetes/cmd/kube-apiserver", kubernetes: true},
+	{name: "kube-controller-manager", pkg: "k8s.io/kubernetes/cmd/kube-controller-manager", kubernetes: true},
+	{name: "kube-scheduler", pkg: "k8s.io/kubernetes/cmd/kube-scheduler", kubernetes: true},
+	{name: "kubectl", pkg: "k8s.io/kubernetes/cmd/kubectl", kubernetes: true},
+	{name: "kwok", pkg: "sigs.k8s.io/kwok/cmd/kwok"},
+}
+
+func binaries(version, dir string) Binaries {
+	return Binaries{
+		Version:           version,
+		Dir:               dir,
+		APIServer:         filepath.Join(dir, "kube-apiserver"),
+		ControllerManager: filepath.Join(dir, "kube-controller-manager"),
+		Scheduler:         filepath.Join(dir, "kube-scheduler"),
+		Kubectl:           filepath.Join(dir, "kubectl"),
+		Etcd:              filepath.Join(dir, "etcd"),
+		Kwok:              filepath.Join(dir, "kwok"),
+	}
+}
+
+// ldflags strips a program and gives the Kubernetes ones their version: without
+// it they answer with a placeholder that clients can't parse.
+func (p program) ldflags(version string) (string, error) {
+	if !p.kubernetes {
+		return "-s -w", nil
+	}
+	parts := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
+	if len(parts) != 3 {
+		return "", errors.Errorf("kubernetes version %q is not of the form 1.36.3", version)
+	}
+	const pkg = "k8s.io/component-base/version."
+	return strings.Join([]string{
+		"-s -w",
+		"-X " + pkg + "gitVersion=" + version,
+		"-X " + pkg + "gitMajor=" + parts[0],
+		"-X " + pkg + "gitMinor=" + parts[1],
+		"-X " + pkg + "gitTreeState=clean",
+	}, " "), nil
+}

@@ -1,0 +1,66 @@
+package controlplane
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/pkg/errors"
+)
+
+// A stamp beside each cached program says what it was built from: version,
+// pins, flags and Go release. A program with another stamp is built again.
+
+// pins is a fingerprint of the go.mod and go.sum in a folder.
+func pins(dir string) (string, error) {
+	h := sha256.New()
+	for _, name := range []string{"go.mod", "go.sum"} {
+		b, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			return "", errors.Wrap(err, "reading the pins of dev/cluster")
+		}
+		fmt.Fprintf(h, "%s %d\n%s", name, len(b), b)
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// stamp is what the program's stamp file must hold.
+func (p program) stamp(version, pins string) (string, error) {
+	flags, err := p.ldflags(version)
+	if err != nil {
+		return "", err
+	}
+	release, _, _ := strings.Cut(runtime.Version(), " ")
+	return strings.Join([]string{p.pkg, version, pins, flags, release, runtime.GOOS + "/" + runtime.GOARCH}, "\n") + "\n", nil
+}
+
+// fresh tells whether the program in dir exists with that stamp.
+func (p program) fresh(dir, stamp string) bool {
+	got, err := os.ReadFile(filepath.Join(dir, p.name+".stamp"))
+	if err != nil || string(got) != stamp {
+		return false
+	}
+	info, err := os.Stat(filepath.Join(dir, p.name))
+	return err == nil && info.Mode().IsRegular()
+}
+
+// install puts a freshly built file into its place. The stamp is taken away
+// first and written last, so that it never speaks for another build.
+func (p program) install(built, dir, stamp string) error {
+	path := filepath.Join(dir, p.name)
+	if err := os.Remove(path + ".stamp"); err != nil && !os.IsNotExist(err) {
+		return errors.Wrapf(err, "installing %s", p.name)
+	}
+	if err := os.Rename(built, path); err != nil {
+		return errors.Wrapf(err, "installing %s", p.name)
+	}
+	temp := built + ".stamp"
+	if err := os.WriteFile(temp, []byte(stamp), 0o600); err != nil {
+		return errors.Wrapf(err, "installing %s", p.name)
+	}
+	return errors.Wrapf(os.Rename(temp, path+".stamp"), "installing %s", p.name)
+}

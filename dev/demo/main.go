@@ -1,0 +1,176 @@
+// Command demo updates a fleet of simulated Bottlerocket machines on a real Kubernetes control plane, as
+// README.md says: install, label, release, watch. It exits 0 only if every node was updated, the limit
+// was never exceeded, and the workload's budget always held.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/pkg/errors"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/hostsim"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/localcluster"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/nodes"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
+)
+
+const (
+	oldVersion = "1.50.0"
+	newVersion = "1.51.0"
+	limit      = 1
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:])
+	interrupted := ctx.Err() != nil
+	stop()
+	switch {
+	case interrupted:
+		fmt.Fprintln(os.Stderr, "demo: interrupted, everything is stopped")
+		os.Exit(130)
+	case err != nil:
+		fmt.Fprintf(os.Stderr, "demo: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	fs := flag.NewFlagSet("demo", flag.ContinueOnError)
+	count := fs.Int("nodes", 6, "how many machines")
+	bound := fs.Duration("bound", 10*time.Minute, "give up after so long")
+	if err := fs.Parse(args); err != nil {
+		return err
+	}
+	if *count < 2 {
+		return errors.Errorf("flag -nodes is %d: give 2 or more, for the only node of a cluster isn't drained", *count)
+	}
+	ctx, cancel := context.WithTimeout(ctx, *bound)
+	defer cancel()
+	d := &demo{began: time.Now(), show: newScreen(os.Stdout)}
+	return d.run(ctx, *count)
+}
+
+type demo struct {
+	began   time.Time
+	show    *screen
+	cluster *localcluster.Cluster
+}
+
+func (d *demo) run(ctx context.Context, count int) error {
+	var err error
+	d.cluster, err = localcluster.Start(ctx, localcluster.Config{
+		Nodes: count, Version: oldVersion, Progress: os.Stdout,
+		Args: map[string][]string{
+			"controller": {fmt.Sprintf("-max-unavailable=%d", limit), "-soak=2s", "-lease-duration=6s", "-lease-renew-deadline=4s", "-lease-retry-period=1s"},
+			"agent":      {"-refresh-interval=2s"},
+		},
+		Reboot:    nodes.Reboot{Mode: nodes.RebootShutdown, Down: 2 * time.Second},
+		Latencies: hostsim.Latencies{Refresh: 200 * time.Millisecond, Prepare: 2 * time.Second, Activate: 200 * time.Millisecond},
+		PodStop:   500 * time.Millisecond,
+	})
+	if err != nil {
+		return err
+	}
+	defer d.cluster.Stop()
+	d.show.line("starting a workload of %d replicas whose PodDisruptionBudget lets one be away", count)
+	work, err := nodes.StartWorkload(ctx, d.cluster.Client, nodes.WorkloadConfig{Name: "web", Replicas: int32(count), MaxUnavailable: 1, GracePeriod: time.Second})
+	if err != nil {
+		return err
+	}
+	defer work.Close()
+	seen := nodes.Observe(ctx, d.cluster.Client)
+	defer seen.Close()
+
+	d.show.line("kubectl apply -f update-operator.yaml")
+	if err := d.cluster.Install(ctx); err != nil {
+		return err
+	}
+	d.show.line("kubectl label node --all %s=2.0.0", marker.KeyInterfaceVersion)
+	if err := d.cluster.Label(ctx); err != nil {
+		return err
+	}
+	if err := d.cluster.AwaitOperator(ctx, 2*time.Minute, true); err != nil {
+		return err
+	}
+	if err := d.watch(ctx, oldVersion); err != nil {
+		return err
+	}
+	d.show.line("Bottlerocket %s is released", newVersion)
+	started := time.Now()
+	if err := d.watch(ctx, newVersion); err != nil {
+		return err
+	}
+	took := time.Since(started)
+	return d.judge(ctx, count, took, work, seen)
+}
+
+// watch shows the fleet until every node is at rest on version.
+func (d *demo) watch(ctx context.Context, version string) error {
+	tick := time.NewTicker(500 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		list, err := d.cluster.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return errors.Wrap(err, "listing nodes")
+		}
+		d.show.table(rows(list.Items))
+		done := 0
+		for i := range list.Items {
+			if atRest(&list.Items[i], version) {
+				done++
+			}
+		}
+		if done == len(list.Items) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Wrapf(ctx.Err(), "waiting until all nodes run %s: %d of %d do", version, done, len(list.Items))
+		case <-tick.C:
+		}
+	}
+}
+
+func atRest(n *corev1.Node, version string) bool {
+	m, problems := marker.Decode(n.Annotations)
+	return len(problems) == 0 && m.Disruption == nil && m.Intent.Action == marker.ActionStabilize &&
+		m.Report.Answer(m.Intent.ID) == marker.StateReady && m.Report.Current == version &&
+		fleet.OSVersion(n.Status.NodeInfo.OSImage) == version && !n.Spec.Unschedulable && nodes.Ready(n)
+}
+
+// judge says in one line what happened, and returns what should not have.
+func (d *demo) judge(ctx context.Context, count int, took time.Duration, work *nodes.Workload, seen *nodes.Observer) error {
+	reboots := 0
+	for _, m := range d.cluster.Fleet.Machines() {
+		boots := m.Host().Snapshot().Counters.Boots - 1
+		if boots != 1 {
+			return errors.Errorf("machine %s rebooted %d times", m.Name(), boots)
+		}
+		reboots += boots
+	}
+	if n := seen.MaxUnschedulable(); n > limit {
+		return errors.Errorf("%d nodes were cordoned at once, more than the limit of %d", n, limit)
+	}
+	if !work.Held() {
+		return errors.Errorf("the workload's budget did not hold: %d of %d replicas served at the worst moment", work.MinReady(), count)
+	}
+	if err := localcluster.Await(ctx, "the workload is complete again", time.Minute, func() (bool, error) {
+		return work.Ready() >= count, nil
+	}); err != nil {
+		return err
+	}
+	d.show.line("%d nodes updated from %s to %s in %s with %d reboots; at most %d cordoned at once; at least %d of %d replicas always served; %s in all",
+		count, oldVersion, newVersion, took.Round(time.Second), reboots, seen.MaxUnschedulable(), work.MinReady(), count,
+		time.Since(d.began).Round(time.Second))
+	return nil
+}

@@ -1,0 +1,24 @@
+#!/bin/sh
+# Copies this project's licence files, and those of every module that the two commands link, to the
+# folder given. A linked module without a licence file is an error: it could not be shipped.
+set -eu
+
+[ $# -eq 1 ] || { echo "usage: licences.sh FOLDER" >&2; exit 2; }
+out=$1
+mkdir -p "$out"
+cp COPYRIGHT LICENSE-APACHE LICENSE-MIT "$out"
+
+# Into a variable first: a pipe would hide that go failed.
+modules=$(CGO_ENABLED=0 GOOS=linux go list -deps \
+	-f '{{with .Module}}{{if not .Main}}{{.Path}} {{.Dir}}{{end}}{{end}}' \
+	./cmd/bottlerocket-update-operator ./cmd/bottlerocket-update-agent)
+echo "$modules" | sort -u | while read -r path dir; do
+	[ -n "$path" ] || continue
+	files=$(find "$dir" -maxdepth 1 -type f \( -iname 'licen[cs]e*' -o -iname 'copying*' -o -iname 'notice*' \) ! -name '*.go')
+	[ -n "$files" ] || { echo "licences.sh: module $path has no licence file" >&2; exit 1; }
+	mkdir -p "$out/$path"
+	for file in $files; do
+		cp "$file" "$out/$path/"
+		chmod 644 "$out/$path/${file##*/}"
+	done
+done

@@ -1,0 +1,246 @@
+package localcluster
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pkg/errors"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/controlplane"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/hostsim"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/nodes"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
+)
+
+// Namespace is the operator's.
+const Namespace = "bottlerocket"
+
+// The simulated hosts are of one kind.
+const (
+	Variant = "aws-k8s-1.36"
+	Arch    = "x86_64"
+)
+
+// Config is what a cluster is made of.
+type Config struct {
+	// Nodes is how many machines there are; they are called node-1 and so on.
+	Nodes int
+	// Version is the OS version that they run at first.
+	Version string
+	// Progress gets a line for each thing that takes time; nil is silence.
+	Progress io.Writer
+	// Args are added to those of the manifest, by component: controller, proxy, agent. They are for
+	// shorter times.
+	Args map[string][]string
+	// GracePeriod is how long a silent node stays Ready; zero is the controller manager's default.
+	GracePeriod time.Duration
+	// Reboot is how machines reboot; Latencies how long their hosts take for a command.
+	Reboot    nodes.Reboot
+	Latencies hostsim.Latencies
+	// PodStop is how long an ordinary pod takes to go.
+	PodStop time.Duration
+	// Kubernetes is the version; empty takes the default.
+	Kubernetes string
+	// NoWatchList makes the API server refuse streaming lists.
+	NoWatchList bool
+}
+
+// Cluster is a running one.
+type Cluster struct {
+	config Config
+	bin    string
+
+	Plane  *controlplane.ControlPlane
+	Fleet  *nodes.Fleet
+	Client kubernetes.Interface
+	// Repo is where the hosts look for updates.
+	Repo *hostsim.Repo
+
+	service *balancer
+
+	mu    sync.Mutex
+	ports map[string]string
+}
+
+// Start builds what is missing, starts the control plane and the machines. The operator isn't installed.
+func Start(ctx context.Context, config Config) (_ *Cluster, err error) {
+	if config.Progress == nil {
+		config.Progress = io.Discard
+	}
+	binaries, err := controlplane.Build(ctx, controlplane.Options{Version: config.Kubernetes, Progress: config.Progress})
+	if err != nil {
+		return nil, err
+	}
+	c := &Cluster{config: config, Repo: &hostsim.Repo{}, ports: map[string]string{}}
+	defer func() {
+		if err != nil {
+			c.Stop()
+		}
+	}()
+	fmt.Fprintf(config.Progress, "starting Kubernetes %s\n", binaries.Version)
+	if c.Plane, err = controlplane.Start(ctx, controlplane.Config{
+		Binaries: binaries, ControllerManager: true, Scheduler: true, AuditLog: true,
+		NodeMonitorGracePeriod: config.GracePeriod, NoWatchList: config.NoWatchList,
+	}); err != nil {
+		return nil, err
+	}
+	c.bin = filepath.Join(c.Plane.Dir(), "operator")
+	if err := build(ctx, c.bin, config.Progress); err != nil {
+		return nil, err
+	}
+	admin := c.Plane.AdminConfig()
+	admin.QPS, admin.Burst = -1, -1
+	if c.Client, err = kubernetes.NewForConfig(admin); err != nil {
+		return nil, errors.Wrap(err, "making a client")
+	}
+	if c.service, err = newBalancer(); err != nil {
+		return nil, err
+	}
+	if err := c.Release(config.Version); err != nil {
+		return nil, err
+	}
+	fmt.Fprintf(config.Progress, "starting %d machines with Bottlerocket %s\n", config.Nodes, config.Version)
+	if c.Fleet, err = nodes.New(ctx, c.Plane, nodes.Config{
+		Namespace: Namespace, Command: c.command, PodStop: config.PodStop, Reboot: config.Reboot,
+	}); err != nil {
+		return nil, err
+	}
+	for i := range config.Nodes {
+		if _, err := c.Add(ctx, fmt.Sprintf("node-%d", i+1)); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// Add makes one more machine.
+func (c *Cluster) Add(ctx context.Context, name string) (*nodes.Machine, error) {
+	return c.Fleet.Add(ctx, nodes.MachineConfig{Name: name, Host: hostsim.Config{
+		Version: c.config.Version, Variant: Variant, Arch: Arch, Repo: c.Repo, Latencies: c.config.Latencies,
+	}})
+}
+
+// Release publishes an OS version to all hosts.
+func (c *Cluster) Release(version string) error {
+	return c.Repo.Release(hostsim.Release{Version: version, Variant: Variant, Arch: Arch})
+}
+
+// Kubectl runs kubectl as the administrator.
+func (c *Cluster) Kubectl(ctx context.Context, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, c.Plane.Binaries().Kubectl, args...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.Plane.Kubeconfig())
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return "", errors.Wrapf(err, "kubectl %s: %s", strings.Join(args, " "), out)
+	}
+	return string(out), nil
+}
+
+// Install applies update-operator.yaml as it stands.
+func (c *Cluster) Install(ctx context.Context) error {
+	root, err := controlplane.Root()
+	if err != nil {
+		return err
+	}
+	_, err = c.Kubectl(ctx, "apply", "-f", filepath.Join(root, "update-operator.yaml"))
+	return err
+}
+
+// Label puts all machines into the operator's care, as users do.
+func (c *Cluster) Label(ctx context.Context) error {
+	_, err := c.Kubectl(ctx, "label", "--overwrite", "node", "--all", string(marker.KeyInterfaceVersion)+"=2.0.0")
+	return err
+}
+
+// Pods returns the operator's pods of one component.
+func (c *Cluster) Pods(ctx context.Context, what string) ([]corev1.Pod, error) {
+	list, err := c.Client.CoreV1().Pods(Namespace).List(ctx, metav1.ListOptions{LabelSelector: component + "=" + what})
+	if err != nil {
+		return nil, errors.Wrapf(err, "listing pods of component %q", what)
+	}
+	return list.Items, nil
+}
+
+// Await polls until ok holds, for at most bound.
+func Await(ctx context.Context, what string, bound time.Duration, ok func() (bool, error)) error {
+	ctx, cancel := context.WithTimeout(ctx, bound)
+	defer cancel()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	var last error
+	for {
+		held, err := ok()
+		if held {
+			return nil
+		}
+		last = err
+		select {
+		case <-ctx.Done():
+			if last != nil {
+				return errors.WithMessagef(last, "waiting until %s", what)
+			}
+			return errors.Errorf("waited until %s, for %s in vain", what, bound)
+		case <-tick.C:
+		}
+	}
+}
+
+// AwaitOperator waits until all pods of the operator are Ready, with agents on all machines if they are labelled.
+func (c *Cluster) AwaitOperator(ctx context.Context, bound time.Duration, labelled bool) error {
+	agents := 0
+	if labelled {
+		agents = len(c.Fleet.Machines())
+	}
+	return Await(ctx, "the operator's pods are Ready", bound, func() (bool, error) {
+		for what, want := range map[string]int{"controller": 1, "proxy": 2, "agent": agents} {
+			pods, err := c.Pods(ctx, what)
+			if err != nil {
+				return false, err
+			}
+			ready := 0
+			for i := range pods {
+				for _, cond := range pods[i].Status.Conditions {
+					if cond.Type == corev1.PodReady && cond.Status == corev1.ConditionTrue {
+						ready++
+					}
+				}
+			}
+			if ready < want {
+				return false, nil
+			}
+		}
+		return true, nil
+	})
+}
+
+// PlanURL is where a controller's pod serves its plan; empty if there is none yet.
+func (c *Cluster) PlanURL(ctx context.Context) (string, error) {
+	pods, err := c.Pods(ctx, "controller")
+	if err != nil || len(pods) == 0 {
+		return "", err
+	}
+	return "http://" + c.port(string(pods[0].UID), "http") + "/plan", nil
+}
+
+// Stop ends everything and removes its files.
+func (c *Cluster) Stop() {
+	if c.Fleet != nil {
+		c.Fleet.Close()
+	}
+	if c.service != nil {
+		c.service.close()
+	}
+	if c.Plane != nil {
+		c.Plane.Stop()
+	}
+}

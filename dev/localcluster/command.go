@@ -1,0 +1,86 @@
+package localcluster
+
+import (
+	"fmt"
+	"net"
+	"path/filepath"
+	"slices"
+
+	"github.com/pkg/errors"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/nodes"
+)
+
+// component is the label that tells the operator's pods apart.
+const component = "app.kubernetes.io/component"
+
+// command turns a scheduled pod into a process: its own program and arguments, and after them those
+// that this machine needs. A flag given twice has the later value.
+func (c *Cluster) command(p nodes.Pod) (nodes.Command, error) {
+	container := p.Container()
+	if len(container.Command) != 1 || !slices.Contains(programs, filepath.Base(container.Command[0])) {
+		return nodes.Command{}, errors.Errorf("pod %q runs %v, which is no program of the operator", p.Name, container.Command)
+	}
+	env, err := p.Env()
+	if err != nil {
+		return nodes.Command{}, err
+	}
+	listen := c.port(string(p.UID), "http")
+	args := append(slices.Clone(container.Args), "-listen="+listen)
+	more, err := c.arguments(p)
+	if err != nil {
+		return nodes.Command{}, err
+	}
+	return nodes.Command{
+		Path:  filepath.Join(c.bin, filepath.Base(container.Command[0])),
+		Args:  append(args, more...),
+		Env:   env,
+		Ready: "http://" + listen + "/readyz",
+	}, nil
+}
+
+func (c *Cluster) arguments(p nodes.Pod) ([]string, error) {
+	what := p.Labels[component]
+	args := slices.Clone(c.config.Args[what])
+	if what == "agent" {
+		ca, err := p.Path("/var/run/secrets/bottlerocket.aws/proxy-ca/ca.crt")
+		if err != nil {
+			return nil, err
+		}
+		token, err := p.Path("/var/run/secrets/bottlerocket.aws/proxy/token")
+		if err != nil {
+			return nil, err
+		}
+		return append(args, "-proxy-server=https://"+c.service.address(), "-proxy-ca-file="+ca, "-token-file="+token,
+			"-host-socket="+p.Machine.Socket(), "-boot-id-file="+p.Machine.BootIDFile()), nil
+	}
+	kubeconfig, err := p.Kubeconfig()
+	if err != nil {
+		return nil, err
+	}
+	args = append(args, "-kubeconfig="+kubeconfig)
+	if what == "proxy" {
+		serve := c.port(string(p.UID), "https")
+		c.service.add(serve)
+		args = append(args, "-proxy-listen="+serve)
+	}
+	return args, nil
+}
+
+// port returns a loopback address of the pod's own, the same at each start of its process.
+func (c *Cluster) port(pod, name string) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	key := pod + "/" + name
+	if a, ok := c.ports[key]; ok {
+		return a
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		// The program says so, in one line, when it can't listen either.
+		return fmt.Sprintf("127.0.0.1:%d", 1)
+	}
+	defer l.Close()
+	c.ports[key] = l.Addr().String()
+	return c.ports[key]
+}

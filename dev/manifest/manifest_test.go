@@ -1,0 +1,485 @@
+package manifest
+
+import (
+	"flag"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"gotest.tools/v3/assert"
+	is "gotest.tools/v3/assert/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/agent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/controller"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/platform/updateapi"
+)
+
+func load(t *testing.T) Objects {
+	t.Helper()
+	o, err := Load()
+	assert.NilError(t, err)
+	return o
+}
+
+func workload(t *testing.T, o Objects, component string) Workload {
+	t.Helper()
+	w, err := o.Workload(component)
+	assert.NilError(t, err)
+	return w
+}
+
+func TestDecodeIsStrict(t *testing.T) {
+	for name, doc := range map[string]string{
+		"unknown field":   "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: a}\nautomount: false\n",
+		"duplicate field": "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: a, name: b}\n",
+		"unknown kind":    "apiVersion: v1\nkind: Nonsense\nmetadata: {name: a}\n",
+		"unplaced kind":   "apiVersion: v1\nkind: Node\nmetadata: {name: a}\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := Decode([]byte(doc))
+			assert.Assert(t, err != nil)
+		})
+	}
+}
+
+func TestObjects(t *testing.T) {
+	o := load(t)
+	seen := map[string]bool{}
+	for _, obj := range o.All {
+		m, err := meta.Accessor(obj)
+		assert.NilError(t, err)
+		id := obj.GetObjectKind().GroupVersionKind().Kind + " " + m.GetNamespace() + "/" + m.GetName()
+		assert.Assert(t, !seen[id], "%s stands there twice", id)
+		seen[id] = true
+		assert.Check(t, is.Equal(m.GetLabels()[LabelName], Name), id)
+	}
+	assert.Equal(t, len(o.Namespaces), 1)
+	assert.Equal(t, o.Namespaces[0].Name, Namespace)
+	assert.Equal(t, o.Namespaces[0].Labels["pod-security.kubernetes.io/enforce"], "privileged")
+	assert.Equal(t, o.All[0], any(o.Namespaces[0]), "the namespace comes first")
+	assert.Equal(t, o.All[len(o.All)-1], any(o.DaemonSets[0]),
+		"agents come last: their containers are told the addresses of Services that exist")
+}
+
+// What the operator fills must not be emptied by the next kubectl apply.
+func TestApplyAgainResetsNothing(t *testing.T) {
+	o := load(t)
+	assert.Equal(t, len(o.Secrets), 1)
+	assert.Equal(t, o.Secrets[0].Name, "update-operator-proxy-tls")
+	assert.Equal(t, o.Secrets[0].Type, corev1.SecretTypeOpaque, "other types may not be empty")
+	assert.Assert(t, o.Secrets[0].Data == nil && o.Secrets[0].StringData == nil)
+	assert.Equal(t, len(o.ConfigMaps), 1)
+	assert.Equal(t, o.ConfigMaps[0].Name, "update-operator-proxy-ca")
+	assert.Assert(t, o.ConfigMaps[0].Data == nil && o.ConfigMaps[0].BinaryData == nil)
+	for _, c := range o.ConfigMaps {
+		assert.Assert(t, c.Name != kube.StateConfigMap, "that one is the controller's")
+	}
+}
+
+func TestServiceAccounts(t *testing.T) {
+	o := load(t)
+	accounts := map[string]bool{}
+	for _, a := range o.ServiceAccounts {
+		accounts[a.Namespace+"/"+a.Name] = true
+		assert.Assert(t, a.AutomountServiceAccountToken != nil && !*a.AutomountServiceAccountToken, a.Name)
+	}
+	for _, w := range o.Workloads() {
+		assert.Assert(t, accounts[w.Namespace+"/"+w.Template.Spec.ServiceAccountName], w.Name)
+		delete(accounts, w.Namespace+"/"+w.Template.Spec.ServiceAccountName)
+		mounted := w.Template.Spec.AutomountServiceAccountToken
+		assert.Assert(t, mounted != nil, w.Name)
+		assert.Equal(t, *mounted, w.Component() != Agent, w.Name)
+	}
+	assert.Equal(t, len(accounts), 0, "accounts that no workload uses: %v", accounts)
+	for _, b := range o.ClusterRoleBindings {
+		for _, s := range b.Subjects {
+			assert.Equal(t, s.Kind, "ServiceAccount", b.Name)
+		}
+	}
+	for _, b := range o.RoleBindings {
+		for _, s := range b.Subjects {
+			assert.Equal(t, s.Kind, "ServiceAccount", b.Name)
+		}
+	}
+	assert.Assert(t, is.Len(o.Unbound(), 0))
+}
+
+func TestRights(t *testing.T) {
+	o := load(t)
+	assert.Assert(t, is.Len(o.Grants(Namespace, "update-operator-agent"), 0))
+
+	const nodeVerbs = "get list patch watch"
+	for account, want := range map[string][]string{
+		"update-operator-controller": {
+			"/nodes " + nodeVerbs, "/pods list", "/pods/eviction create", "apps/daemonsets get",
+			"bottlerocket:/configmaps create", "bottlerocket:/configmaps[update-state] get update", "bottlerocket:/pods watch",
+			"bottlerocket:coordination.k8s.io/leases create",
+			"bottlerocket:coordination.k8s.io/leases[" + controller.LeaseName + "] get update",
+			"default:/events create patch",
+		},
+		"update-operator-proxy": {
+			"/nodes " + nodeVerbs, "authentication.k8s.io/tokenreviews create",
+			"bottlerocket:/configmaps[update-operator-proxy-ca] get update",
+			"bottlerocket:/secrets[update-operator-proxy-tls] get update",
+		},
+	} {
+		t.Run(account, func(t *testing.T) {
+			var got []string
+			for _, g := range o.Grants(Namespace, account) {
+				id := g.APIGroup + "/" + g.Resource
+				if g.ResourceNames != "" {
+					id += "[" + g.ResourceNames + "]"
+				}
+				if g.Namespace != "" {
+					id = g.Namespace + ":" + id
+				}
+				if n := len(got); n > 0 && strings.HasPrefix(got[n-1], id+" ") {
+					got[n-1] += " " + g.Verb
+				} else {
+					got = append(got, id+" "+g.Verb)
+				}
+				for _, part := range []string{g.APIGroup, g.Resource, g.Verb} {
+					assert.Check(t, !strings.Contains(part, "*"), id)
+				}
+			}
+			slices.Sort(got)
+			slices.Sort(want)
+			assert.DeepEqual(t, merged(got), want)
+		})
+	}
+}
+
+// merged joins the verbs of lines about the same thing that don't follow each other.
+func merged(lines []string) []string {
+	verbs := map[string][]string{}
+	var ids []string
+	for _, l := range lines {
+		id, v, _ := strings.Cut(l, " ")
+		if verbs[id] == nil {
+			ids = append(ids, id)
+		}
+		verbs[id] = append(verbs[id], strings.Fields(v)...)
+	}
+	slices.Sort(ids)
+	var out []string
+	for _, id := range ids {
+		slices.Sort(verbs[id])
+		out = append(out, id+" "+strings.Join(verbs[id], " "))
+	}
+	slices.Sort(out)
+	return out
+}
+
+func TestGrants(t *testing.T) {
+	o, err := Decode([]byte(`
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: r}
+rules: [{apiGroups: [""], resources: [nodes], verbs: [get], resourceNames: [b, a]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: b, namespace: ns}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: r}
+subjects: [{kind: Group, name: "system:serviceaccounts:s"}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: b}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}
+subjects: [{kind: ServiceAccount, name: a, namespace: s}]
+`))
+	assert.NilError(t, err)
+	want := Grant{Resource: "nodes", Verb: "get", ResourceNames: "a,b", Namespace: "ns"}
+	assert.DeepEqual(t, o.Grants("s", "a"), []Grant{want})
+	assert.Assert(t, is.Len(o.Grants("other", "a"), 0))
+	assert.DeepEqual(t, o.Unbound(), []string{"ClusterRole cluster-admin"})
+	assert.Assert(t, want.Allows("", "nodes", "get", "ns", "b"))
+	assert.Assert(t, !want.Allows("", "nodes", "get", "ns", "c"))
+	assert.Assert(t, !want.Allows("", "nodes", "get", "other", "b"))
+}
+
+func TestPods(t *testing.T) {
+	o := load(t)
+	assert.Equal(t, len(o.Workloads()), 3)
+	images := map[string]bool{}
+	for _, w := range o.Workloads() {
+		t.Run(w.Component(), func(t *testing.T) {
+			spec := w.Template.Spec
+			assert.Equal(t, w.Name, "update-operator-"+w.Component())
+			assert.Equal(t, w.Namespace, Namespace)
+			assert.Equal(t, w.Template.Labels[LabelName], Name)
+			selector, err := metav1.LabelSelectorAsSelector(w.Selector)
+			assert.NilError(t, err)
+			assert.Assert(t, selector.Matches(labels.Set(w.Template.Labels)))
+			for _, other := range o.Workloads() {
+				if other.Name != w.Name {
+					assert.Assert(t, !selector.Matches(labels.Set(other.Template.Labels)), "also selects %s", other.Name)
+				}
+			}
+
+			assert.Assert(t, !spec.HostNetwork && !spec.HostPID && !spec.HostIPC)
+			assert.Assert(t, spec.PriorityClassName != "")
+			assert.Assert(t, spec.TerminationGracePeriodSeconds != nil)
+			assert.Assert(t, spec.SecurityContext.RunAsNonRoot != nil && *spec.SecurityContext.RunAsNonRoot)
+			assert.Assert(t, *spec.SecurityContext.RunAsUser > 0 && *spec.SecurityContext.RunAsGroup > 0)
+			assert.Equal(t, spec.SecurityContext.SeccompProfile.Type, corev1.SeccompProfileTypeRuntimeDefault)
+			assert.Equal(t, len(spec.InitContainers), 0)
+			assert.Equal(t, len(spec.Containers), 1)
+
+			c := spec.Containers[0]
+			images[c.Image] = true
+			assert.Equal(t, c.Name, w.Component())
+			assert.Equal(t, c.ImagePullPolicy, corev1.PullIfNotPresent)
+			assert.Equal(t, len(c.Command), 1)
+			s := c.SecurityContext
+			assert.Assert(t, s.Privileged == nil || !*s.Privileged)
+			assert.Assert(t, s.AllowPrivilegeEscalation != nil && !*s.AllowPrivilegeEscalation)
+			assert.Assert(t, s.ReadOnlyRootFilesystem != nil && *s.ReadOnlyRootFilesystem)
+			assert.DeepEqual(t, s.Capabilities.Drop, []corev1.Capability{"ALL"})
+			assert.Equal(t, len(s.Capabilities.Add), 0)
+			assert.Assert(t, s.RunAsUser == nil && s.RunAsGroup == nil && s.RunAsNonRoot == nil && s.SELinuxOptions == nil &&
+				s.SeccompProfile == nil, "the pod says it")
+
+			r := c.Resources
+			assert.Assert(t, !r.Requests.Cpu().IsZero() && !r.Requests.Memory().IsZero() && !r.Limits.Memory().IsZero())
+			assert.Assert(t, r.Limits.Cpu().IsZero(), "no CPU limit")
+			assert.Assert(t, r.Requests.Memory().Cmp(*r.Limits.Memory()) < 0)
+
+			for path, p := range map[string]*corev1.Probe{"/healthz": c.LivenessProbe, "/readyz": c.ReadinessProbe} {
+				assert.Assert(t, p != nil && p.HTTPGet != nil, path)
+				assert.Equal(t, p.HTTPGet.Path, path)
+				assert.Equal(t, p.HTTPGet.Port, intstr.FromString("http"))
+			}
+			assert.Equal(t, port(t, c, "http"), int32(8080))
+			for _, m := range c.VolumeMounts {
+				assert.Assert(t, m.ReadOnly, m.Name)
+				assert.Assert(t, slices.ContainsFunc(spec.Volumes, func(v corev1.Volume) bool { return v.Name == m.Name }), m.Name)
+			}
+			assert.Equal(t, len(spec.Volumes), len(c.VolumeMounts))
+
+			for _, want := range []string{"kubernetes.io/os In linux", "kubernetes.io/arch In amd64,arm64"} {
+				assert.Assert(t, is.Contains(affinity(t, spec), want))
+			}
+		})
+	}
+	assert.Equal(t, len(images), 1, "one image: %v", images)
+}
+
+func affinity(t *testing.T, spec corev1.PodSpec) []string {
+	t.Helper()
+	terms := spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
+	assert.Equal(t, len(terms), 1)
+	var out []string
+	for _, e := range terms[0].MatchExpressions {
+		out = append(out, e.Key+" "+string(e.Operator)+" "+strings.Join(e.Values, ","))
+	}
+	return out
+}
+
+func port(t *testing.T, c corev1.Container, name string) int32 {
+	t.Helper()
+	for _, p := range c.Ports {
+		if p.Name == name {
+			return p.ContainerPort
+		}
+	}
+	t.Fatalf("container %s has no port %q", c.Name, name)
+	return 0
+}
+
+func TestController(t *testing.T) {
+	o := load(t)
+	w := workload(t, o, Controller)
+	assert.Equal(t, len(w.Template.Spec.Volumes), 0)
+	tolerates(t, w, "node.kubernetes.io/unschedulable")
+	c := w.Container()
+	assert.DeepEqual(t, c.Command, []string{"/bottlerocket-update-operator"})
+	assert.Equal(t, c.Args[0], "-controller")
+
+	options := controller.DefaultOptions()
+	parse(t, options.AddFlags, c.Args[1:])
+	options.NodeName, options.PodName = env(t, c, "NODE_NAME", "spec.nodeName"), env(t, c, "POD_NAME", "metadata.name")
+	assert.NilError(t, options.Validate())
+	assert.DeepEqual(t, options.Policy, controller.DefaultOptions().Policy)
+	assert.Equal(t, options.Namespace, Namespace)
+
+	selector, err := labels.Parse(options.AgentSelector)
+	assert.NilError(t, err)
+	for _, other := range o.Workloads() {
+		assert.Equal(t, selector.Matches(labels.Set(other.Template.Labels)), other.Component() == Agent, other.Name)
+	}
+}
+
+func TestProxy(t *testing.T) {
+	o := load(t)
+	w := workload(t, o, Proxy)
+	assert.Equal(t, len(w.Template.Spec.Volumes), 0)
+	tolerates(t, w, "node.kubernetes.io/unschedulable")
+	c := w.Container()
+	assert.DeepEqual(t, c.Command, []string{"/bottlerocket-update-operator"})
+	assert.Equal(t, c.Args[0], "-proxy")
+	assert.Equal(t, port(t, *c, "https"), int32(8443))
+	i := slices.IndexFunc(o.Deployments, func(d *appsv1.Deployment) bool { return d.Name == w.Name })
+	assert.Equal(t, *o.Deployments[i].Spec.Replicas, int32(2))
+
+	for _, s := range w.Template.Spec.TopologySpreadConstraints {
+		assert.Equal(t, s.WhenUnsatisfiable, corev1.ScheduleAnyway, "preferred: one node may be all there is")
+		selects(t, s.LabelSelector, w)
+	}
+	assert.Assert(t, len(w.Template.Spec.TopologySpreadConstraints) > 0)
+
+	assert.Equal(t, len(o.Services), 1)
+	s := o.Services[0]
+	assert.Equal(t, s.Name, "update-operator-proxy")
+	assert.Assert(t, labels.SelectorFromSet(s.Spec.Selector).Matches(labels.Set(w.Template.Labels)))
+	assert.Equal(t, len(s.Spec.Selector), 2)
+	assert.Equal(t, *s.Spec.IPFamilyPolicy, corev1.IPFamilyPolicyPreferDualStack)
+	assert.Equal(t, len(s.Spec.Ports), 1)
+	assert.Equal(t, s.Spec.Ports[0].Port, int32(443))
+	assert.Equal(t, s.Spec.Ports[0].TargetPort, intstr.FromString("https"))
+
+	assert.Equal(t, len(o.Budgets), 1)
+	b := o.Budgets[0]
+	selects(t, b.Spec.Selector, w)
+	assert.Equal(t, *b.Spec.MaxUnavailable, intstr.FromInt32(1))
+	assert.Equal(t, *b.Spec.UnhealthyPodEvictionPolicy, policyv1.AlwaysAllow)
+}
+
+func selects(t *testing.T, selector *metav1.LabelSelector, w Workload) {
+	t.Helper()
+	s, err := metav1.LabelSelectorAsSelector(selector)
+	assert.NilError(t, err)
+	assert.Assert(t, !s.Empty() && s.Matches(labels.Set(w.Template.Labels)))
+}
+
+func tolerates(t *testing.T, w Workload, key string) {
+	t.Helper()
+	assert.DeepEqual(t, w.Template.Spec.Tolerations, []corev1.Toleration{
+		{Key: key, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}})
+}
+
+func TestAgent(t *testing.T) {
+	o := load(t)
+	w := workload(t, o, Agent)
+	spec, c := w.Template.Spec, w.Container()
+	assert.Assert(t, is.Contains(affinity(t, spec), string(marker.KeyInterfaceVersion)+" In "+string(fleet.InterfaceUpdateAPI)))
+	assert.DeepEqual(t, spec.Tolerations, []corev1.Toleration{{Operator: corev1.TolerationOpExists}})
+	assert.DeepEqual(t, spec.SecurityContext.SupplementalGroups, []int64{274})
+	assert.DeepEqual(t, *spec.SecurityContext.SELinuxOptions,
+		corev1.SELinuxOptions{User: "system_u", Role: "system_r", Type: "control_t", Level: "s0"})
+
+	assert.DeepEqual(t, c.Command, []string{"/bottlerocket-update-agent"})
+	options := agent.DefaultOptions()
+	// What the kubelet puts in for the Service.
+	assert.Assert(t, spec.EnableServiceLinks != nil && *spec.EnableServiceLinks)
+	service := strings.ToUpper(strings.ReplaceAll(o.Services[0].Name, "-", "_")) + "_SERVICE_"
+	fill := strings.NewReplacer("$("+service+"HOST)", "10.96.0.20", "$("+service+"PORT)", "443")
+	var args []string
+	for _, a := range c.Args {
+		args = append(args, fill.Replace(a))
+	}
+	parse(t, options.AddFlags, args)
+	assert.Equal(t, options.ProxyServer, "https://10.96.0.20:443")
+	options.NodeName = env(t, c, "NODE_NAME", "spec.nodeName")
+	assert.NilError(t, options.Validate())
+	assert.Equal(t, options.ProxyServerName, o.Services[0].Name+"."+Namespace+".svc")
+
+	volumes := map[string]corev1.VolumeSource{}
+	for _, m := range c.VolumeMounts {
+		i := slices.IndexFunc(spec.Volumes, func(v corev1.Volume) bool { return v.Name == m.Name })
+		volumes[m.MountPath] = spec.Volumes[i].VolumeSource
+	}
+	assert.Equal(t, len(volumes), 3)
+	socket := volumes[options.HostSocket].HostPath
+	assert.Assert(t, socket != nil)
+	assert.Equal(t, socket.Path, updateapi.DefaultSocket)
+	assert.Equal(t, *socket.Type, corev1.HostPathSocket)
+
+	token := volumes[filepath.Dir(options.TokenFile)].Projected
+	assert.Assert(t, token != nil)
+	assert.Equal(t, len(token.Sources), 1)
+	assert.Equal(t, token.Sources[0].ServiceAccountToken.Audience, "bottlerocket-update-operator")
+	assert.Equal(t, *token.Sources[0].ServiceAccountToken.ExpirationSeconds, int64(3600))
+	assert.Equal(t, token.Sources[0].ServiceAccountToken.Path, filepath.Base(options.TokenFile))
+
+	ca := volumes[filepath.Dir(options.CAFile)].ConfigMap
+	assert.Assert(t, ca != nil)
+	assert.Equal(t, ca.Name, o.ConfigMaps[0].Name)
+	assert.Equal(t, len(ca.Items), 1, "the pod waits until the key is there")
+	assert.Equal(t, ca.Items[0].Path, filepath.Base(options.CAFile))
+}
+
+func parse(t *testing.T, add func(*flag.FlagSet), args []string) {
+	t.Helper()
+	fs := flag.NewFlagSet("", flag.ContinueOnError)
+	fs.SetOutput(io.Discard)
+	add(fs)
+	assert.NilError(t, fs.Parse(args))
+	assert.Equal(t, fs.NArg(), 0)
+}
+
+// env checks where a variable comes from and returns a value as it could be.
+func env(t *testing.T, c *corev1.Container, name, field string) string {
+	t.Helper()
+	i := slices.IndexFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == name })
+	assert.Assert(t, i >= 0, name)
+	assert.Equal(t, c.Env[i].ValueFrom.FieldRef.FieldPath, field)
+	return "some-" + strings.ToLower(name)
+}
+
+func TestPatched(t *testing.T) {
+	o := load(t)
+	root := filepath.Dir(must(Path()))
+	patches, err := os.ReadFile(filepath.Join(root, "dev", "deployment.yaml"))
+	assert.NilError(t, err)
+	p, err := o.Patched(patches)
+	assert.NilError(t, err)
+	p.SetImage("image:dev")
+	y, err := p.YAML()
+	assert.NilError(t, err)
+	back, err := Decode(y)
+	assert.NilError(t, err)
+	assert.Equal(t, len(back.All), len(o.All))
+	for _, w := range back.Workloads() {
+		assert.Equal(t, w.Container().Image, "image:dev")
+		before := workload(t, o, w.Component()).Container()
+		assert.DeepEqual(t, w.Container().Command, before.Command)
+		assert.Equal(t, w.Container().Args[0], before.Args[0])
+		assert.Assert(t, is.Contains(w.Container().Args, "-log-level=debug"))
+	}
+	options := controller.DefaultOptions()
+	parse(t, options.AddFlags, workload(t, back, Controller).Container().Args[1:])
+	agentOptions := agent.DefaultOptions()
+	parse(t, agentOptions.AddFlags, workload(t, back, Agent).Container().Args)
+
+	for name, patch := range map[string]string{
+		"no such object": "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: nobody, namespace: bottlerocket}\n",
+		"no such field":  "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: update-operator-proxy, namespace: bottlerocket}\nspec: {replica: 1}\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := o.Patched([]byte(patch))
+			assert.Assert(t, err != nil)
+		})
+	}
+}
+
+func must(path string, err error) string {
+	if err != nil {
+		panic(err)
+	}
+	return path
+}

@@ -1,0 +1,126 @@
+package nodes
+
+import (
+	"net/url"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/controlplane"
+	"github.com/pkg/errors"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// accountDir is where containers find their default token, authority and
+// namespace.
+const accountDir = "/var/run/secrets/kubernetes.io/serviceaccount"
+
+// Pod is what a Config.Command gets to make a process of.
+type Pod struct {
+	*corev1.Pod
+	// Machine is where it was scheduled to.
+	Machine *Machine
+	// Dir is a folder of the pod's own; it goes with the pod and its contents
+	// survive a restart of the process.
+	Dir string
+	// Cluster is the control plane.
+	Cluster *controlplane.ControlPlane
+
+	volumes map[string]string // name -> folder
+}
+
+// Container is the pod's only container.
+func (p Pod) Container() corev1.Container { return p.Spec.Containers[0] }
+
+// Path says where a path inside the container is for the process: its volumes
+// are folders here. Paths on a hostPath volume stay as they are.
+func (p Pod) Path(inside string) (string, error) {
+	best, found := corev1.VolumeMount{}, false
+	for _, m := range p.Container().VolumeMounts {
+		at := path.Clean(m.MountPath)
+		if (inside == at || strings.HasPrefix(inside, at+"/")) && len(at) >= len(best.MountPath) {
+			best, found = m, true
+		}
+	}
+	if !found {
+		return "", errors.Errorf("no volume of pod %q is mounted at %q", p.Name, inside)
+	}
+	rest := strings.TrimPrefix(inside, path.Clean(best.MountPath))
+	dir, ok := p.volumes[best.Name]
+	if !ok {
+		return "", errors.Errorf("volume %q of pod %q is of a kind that isn't simulated", best.Name, p.Name)
+	}
+	if best.SubPath != "" {
+		dir = filepath.Join(dir, best.SubPath)
+	}
+	return dir + filepath.FromSlash(rest), nil
+}
+
+// Env is the container's environment with references to the pod's fields
+// resolved, and with the API server's address.
+func (p Pod) Env() ([]string, error) {
+	at, err := url.Parse(p.Cluster.URL())
+	if err != nil {
+		return nil, errors.Wrap(err, "reading the API server's address")
+	}
+	env := []string{"KUBERNETES_SERVICE_HOST=" + at.Hostname(), "KUBERNETES_SERVICE_PORT=" + at.Port()}
+	for _, e := range p.Container().Env {
+		value := e.Value
+		if e.ValueFrom != nil {
+			if e.ValueFrom.FieldRef == nil {
+				return nil, errors.Errorf("variable %q of pod %q has a source that isn't simulated", e.Name, p.Name)
+			}
+			var err error
+			if value, err = field(p.Pod, p.Machine, e.ValueFrom.FieldRef.FieldPath); err != nil {
+				return nil, err
+			}
+		}
+		env = append(env, e.Name+"="+value)
+	}
+	return env, nil
+}
+
+// Kubeconfig writes a kubeconfig that does what a container finds in
+// /var/run/secrets: the API server's address, the authority, and the file with
+// the pod's token, which is read again when it is renewed.
+func (p Pod) Kubeconfig() (string, error) {
+	token, err := p.Path(accountDir + "/token")
+	if err != nil {
+		return "", err
+	}
+	ca, err := p.Path(accountDir + "/ca.crt")
+	if err != nil {
+		return "", err
+	}
+	const name = "pod"
+	out := clientcmdapi.NewConfig()
+	out.Clusters[name] = &clientcmdapi.Cluster{Server: p.Cluster.URL(), CertificateAuthority: ca}
+	out.AuthInfos[name] = &clientcmdapi.AuthInfo{TokenFile: token}
+	out.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name, Namespace: p.Namespace}
+	out.CurrentContext = name
+	file := filepath.Join(p.Dir, "kubeconfig")
+	return file, errors.Wrap(clientcmd.WriteToFile(*out, file), "writing a kubeconfig")
+}
+
+// field is the value of a field path of the downward API.
+func field(pod *corev1.Pod, m *Machine, fieldPath string) (string, error) {
+	switch fieldPath {
+	case "metadata.name":
+		return pod.Name, nil
+	case "metadata.namespace":
+		return pod.Namespace, nil
+	case "metadata.uid":
+		return string(pod.UID), nil
+	case "spec.nodeName":
+		return pod.Spec.NodeName, nil
+	case "spec.serviceAccountName":
+		return pod.Spec.ServiceAccountName, nil
+	case "status.hostIP":
+		return m.hostIP(), nil
+	case "status.podIP":
+		return "127.0.0.1", nil
+	}
+	return "", errors.Errorf("field %q of pod %q isn't simulated", fieldPath, pod.Name)
+}

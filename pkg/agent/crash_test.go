@@ -1,0 +1,127 @@
+package agent_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"gotest.tools/v3/assert"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/hostsim"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/agent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/platform"
+)
+
+// death ends a process in front of or behind one request of its.
+type death struct {
+	count, at int
+	behind    bool
+}
+
+type died struct{}
+
+func (d *death) around(request func()) {
+	d.count++
+	if d.count == d.at && !d.behind {
+		panic(died{})
+	}
+	request()
+	if d.count == d.at && d.behind {
+		panic(died{})
+	}
+}
+
+type mortalHost struct {
+	platform.Host
+	death *death
+}
+
+func (m mortalHost) Observe(ctx context.Context) (h intent.Host, err error) {
+	m.death.around(func() { h, err = m.Host.Observe(ctx) })
+	return h, err
+}
+
+func (m mortalHost) Start(ctx context.Context, c intent.Command) (err error) {
+	m.death.around(func() { err = m.Host.Start(ctx, c) })
+	return err
+}
+
+type mortalNode struct {
+	*memoryNode
+	death *death
+}
+
+func (m mortalNode) Get(ctx context.Context) (s *agent.Seen, err error) {
+	m.death.around(func() { s, err = m.memoryNode.Get(ctx) })
+	return s, err
+}
+
+func (m mortalNode) Patch(ctx context.Context, p agent.Patch) (s *agent.Seen, err error) {
+	m.death.around(func() { s, err = m.memoryNode.Patch(ctx, p) })
+	return s, err
+}
+
+// mortalTurn is turn for a process that may die; its successor starts at once.
+func (w *world) mortalTurn() {
+	w.t.Helper()
+	defer func() {
+		switch r := recover(); r.(type) {
+		case nil:
+		case died:
+			if !w.rebooted() {
+				w.start()
+			}
+		default:
+			panic(r)
+		}
+	}()
+	w.turn()
+}
+
+func TestProcessMayDieAnywhere(t *testing.T) {
+	// The way without a death tells how many requests there are.
+	whole := theWayWith(t, &death{})
+	for _, behind := range []bool{false, true} {
+		for at := 1; at <= whole; at++ {
+			t.Run(fmt.Sprintf("%d behind %t", at, behind), func(t *testing.T) {
+				theWayWith(t, &death{at: at, behind: behind})
+			})
+		}
+	}
+}
+
+func theWayWith(t *testing.T, d *death) int {
+	t.Helper()
+	// Long enough that a process dies while a command runs, too.
+	w := newWorld(t, func(c *hostsim.Config) {
+		c.Latencies = hostsim.Latencies{Refresh: 400 * time.Millisecond, Prepare: time.Second, Activate: 400 * time.Millisecond}
+	})
+	w.death = d
+	w.start()
+	until := func(s marker.State) {
+		t.Helper()
+		for range 300 {
+			if w.answered(s)() {
+				return
+			}
+			w.mortalTurn()
+		}
+		t.Fatalf("never %s: report %+v, host %+v", s, w.node.report(), w.host.Snapshot())
+	}
+	w.want(marker.ActionStabilize, "")
+	until(marker.StateReady)
+	w.want(marker.ActionPrepareUpdate, "")
+	until(marker.StateReady)
+	w.want(marker.ActionRebootUpdate, w.host.BootID())
+	until(marker.StateReady)
+	s := w.host.Snapshot()
+	assert.Equal(t, s.Version, target)
+	assert.Equal(t, s.Counters.RebootsAsked, 1)
+	assert.Equal(t, s.Counters.Boots, 1)
+	assert.Equal(t, w.node.report().Current, target)
+	assert.Equal(t, w.node.report().BootID, s.BootID)
+	return d.count
+}

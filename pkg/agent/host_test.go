@@ -1,0 +1,174 @@
+package agent_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/pkg/errors"
+	logtest "github.com/sirupsen/logrus/hooks/test"
+	"gotest.tools/v3/assert"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/hostsim"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/agent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/platform"
+)
+
+func TestReplacedSocketEndsTheAgent(t *testing.T) {
+	w := newWorld(t)
+	w.rest()
+	assert.NilError(t, w.server.Close())
+	begun := w.now.read()
+	var err error
+	for range 100 {
+		var next time.Duration
+		if next, err = w.agent.Turn(t.Context()); err != nil {
+			break
+		}
+		w.advance(next)
+	}
+	assert.Assert(t, errors.Is(err, agent.ErrSocketReplaced), "%v", err)
+	assert.ErrorContains(t, err, w.socket)
+	took := w.now.read().Sub(begun)
+	assert.Assert(t, took >= 15*time.Second && took <= 25*time.Second, "took %s", took)
+}
+
+func TestSocketThatComesBackIsUsedAgain(t *testing.T) {
+	w := newWorld(t)
+	w.rest()
+	for range 5 {
+		assert.NilError(t, w.server.Close())
+		for range 3 {
+			w.turn()
+		}
+		w.serve()
+		w.turn()
+	}
+	w.advance(time.Hour)
+	w.rest()
+	assert.Equal(t, len(w.node.patches), 1)
+}
+
+func TestHostTroubleIsLoggedOncePerChange(t *testing.T) {
+	w := newWorld(t)
+	hook := logtest.NewLocal(w.log)
+	spy := w.spy()
+	w.rest()
+	hook.Reset()
+	spy.observeErr = fmt.Errorf("can't understand")
+	begun, looks := w.now.read(), spy.looks
+	for w.now.read().Sub(begun) < time.Hour {
+		w.turn()
+	}
+	assert.Assert(t, spy.looks-looks < 80, "%d looks in an hour", spy.looks-looks)
+	assert.Equal(t, len(hook.AllEntries()), 1)
+	spy.observeErr = fmt.Errorf("can't understand that either")
+	w.turn()
+	assert.Equal(t, len(hook.AllEntries()), 2)
+	spy.observeErr = nil
+	w.turn()
+	assert.Equal(t, hook.LastEntry().Message, "The host can be looked at again")
+	assert.Equal(t, len(w.node.patches), 1, "facts are unchanged")
+}
+
+func TestCommandThatIsRefusedForGoodIsAnErrorWithTheHostsWord(t *testing.T) {
+	for _, why := range []intent.Refused{intent.RefusedState, intent.RefusedMissing, intent.RefusedFailed} {
+		t.Run(string(why), func(t *testing.T) {
+			w := newWorld(t)
+			spy := w.spy()
+			spy.startErr[intent.CommandPrepare] = &platform.RefusedError{Command: intent.CommandPrepare, Why: why, Body: "not now"}
+			w.want(marker.ActionPrepareUpdate, "")
+			w.until("error", w.answered(marker.StateError))
+			assert.Equal(t, w.node.report().Message, "preparing 1.27.0: the host refused: not now")
+		})
+	}
+}
+
+func TestRefusedActivationIsAnErrorWithoutAReboot(t *testing.T) {
+	w := newWorld(t)
+	w.reboot()
+	spy := w.spy()
+	spy.startErr[intent.CommandActivate] = &platform.RefusedError{Command: intent.CommandActivate, Why: intent.RefusedState, Body: "no"}
+	w.until("error", w.answered(marker.StateError))
+	assert.Equal(t, w.node.report().Message, "activating 1.27.0: the host refused: no")
+	assert.Equal(t, w.host.Snapshot().Counters.RebootsAsked, 0)
+}
+
+func TestLockedHostIsAskedAgain(t *testing.T) {
+	w := newWorld(t)
+	w.want(marker.ActionStabilize, "")
+	w.rest()
+	spy := w.spy()
+	w.rest()
+	spy.startErr[intent.CommandPrepare] = &platform.RefusedError{Command: intent.CommandPrepare, Why: intent.RefusedLocked}
+	w.want(marker.ActionPrepareUpdate, "")
+	begun := w.now.read()
+	for w.now.read().Sub(begun) < time.Minute {
+		w.turn()
+	}
+	assert.Assert(t, w.answered(marker.StateBusy)())
+	delete(spy.startErr, intent.CommandPrepare)
+	w.until("prepared", w.answered(marker.StateReady))
+	assert.Equal(t, w.commands(hostsim.Prepare), 1)
+}
+
+func TestCommandThatTheHostDidNotHearIsAskedAgain(t *testing.T) {
+	w := newWorld(t)
+	spy := w.spy()
+	spy.startErr[intent.CommandPrepare] = fmt.Errorf("deadline exceeded")
+	w.want(marker.ActionPrepareUpdate, "")
+	w.until("busy", w.answered(marker.StateBusy))
+	w.turn()
+	delete(spy.startErr, intent.CommandPrepare)
+	w.until("prepared", w.answered(marker.StateReady))
+	assert.Equal(t, w.commands(hostsim.Prepare), 1)
+}
+
+func TestCommandThatTheHostNeverHearsIsAnError(t *testing.T) {
+	w := newWorld(t)
+	spy := w.spy()
+	spy.startErr[intent.CommandPrepare] = fmt.Errorf("deadline exceeded")
+	w.want(marker.ActionPrepareUpdate, "")
+	w.until("error", w.answered(marker.StateError))
+}
+
+func TestRebootIsSentOnceWhateverItsAnswer(t *testing.T) {
+	for _, variant := range []string{"eof", "reset"} {
+		t.Run(variant, func(t *testing.T) {
+			w := newWorld(t)
+			assert.NilError(t, w.host.SetFaults(hostsim.Fault{ID: hostsim.F15, Variant: variant}))
+			w.reboot()
+			w.until("rebooted", w.answered(marker.StateReady))
+			assert.Equal(t, w.host.Snapshot().Counters.RebootsAsked, 1)
+		})
+	}
+	t.Run("refused", func(t *testing.T) {
+		w := newWorld(t)
+		w.reboot()
+		spy := w.spy()
+		spy.startErr[intent.CommandReboot] = fmt.Errorf("500")
+		w.until("error", w.answered(marker.StateError))
+		assert.Equal(t, spy.starts[intent.CommandReboot], 1)
+		assert.Equal(t, w.node.report().Message, "the host did not reboot within 10m0s of being asked")
+	})
+}
+
+func TestProbes(t *testing.T) {
+	w := newWorld(t)
+	spy := w.spy()
+	spy.observeErr = fmt.Errorf("not yet")
+	assert.ErrorContains(t, w.agent.Ready(), "node has not been read")
+	assert.NilError(t, w.agent.Healthy())
+	w.turn()
+	assert.ErrorContains(t, w.agent.Ready(), "host has not been looked at")
+	spy.observeErr = nil
+	w.turn()
+	assert.NilError(t, w.agent.Ready())
+	assert.NilError(t, w.agent.Healthy())
+	w.rest()
+	assert.NilError(t, w.agent.Healthy())
+	w.advance(time.Hour)
+	assert.ErrorContains(t, w.agent.Healthy(), "stuck")
+}

@@ -1,0 +1,72 @@
+package agent
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/telemetry"
+)
+
+// observe names the look at a host beside the commands, in metrics.
+const observe = "observe"
+
+// Metrics are an agent's.
+type Metrics struct {
+	intent     *prometheus.GaugeVec
+	hostErrors *prometheus.CounterVec
+	nodeErrors *prometheus.CounterVec
+	lastReport prometheus.Gauge
+}
+
+// What a request to the proxy failed with, as a metric's label.
+const (
+	nodeConflict = "conflict"
+	nodeRefused  = "refused"
+	nodeFailed   = "failed"
+)
+
+// NewMetrics returns metrics that aren't registered yet.
+func NewMetrics() *Metrics {
+	const subsystem = "agent"
+	m := &Metrics{
+		intent: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Namespace: telemetry.Namespace, Subsystem: subsystem, Name: "intent",
+			Help: "Always 1; the labels tell what is wanted of this host and the agent's answer to it.",
+		}, []string{"action", "state"}),
+		hostErrors: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: telemetry.Namespace, Subsystem: subsystem, Name: "host_errors_total",
+			Help: "Requests to the host's API that were refused or failed.",
+		}, []string{"request"}),
+		nodeErrors: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: telemetry.Namespace, Subsystem: subsystem, Name: "node_errors_total",
+			Help: "Requests to the proxy for this node that met a conflict, were refused or failed.",
+		}, []string{"cause"}),
+		lastReport: prometheus.NewGauge(prometheus.GaugeOpts{
+			Namespace: telemetry.Namespace, Subsystem: subsystem, Name: "last_report_timestamp_seconds",
+			Help: "When this process last wrote a report; 0 if it hasn't yet.",
+		}),
+	}
+	for _, r := range []string{observe, string(intent.CommandRefresh), string(intent.CommandPrepare),
+		string(intent.CommandActivate), string(intent.CommandDeactivate), string(intent.CommandReboot)} {
+		m.hostErrors.WithLabelValues(r)
+	}
+	for _, c := range []string{nodeConflict, nodeRefused, nodeFailed} {
+		m.nodeErrors.WithLabelValues(c)
+	}
+	return m
+}
+
+// Register registers m.
+func (m *Metrics) Register(r prometheus.Registerer) {
+	r.MustRegister(m.intent, m.hostErrors, m.nodeErrors, m.lastReport)
+}
+
+func (m *Metrics) seen(i marker.Intent, r marker.Report) {
+	m.intent.Reset()
+	m.intent.WithLabelValues(string(i.Action), string(r.Answer(i.ID))).Set(1)
+}
+
+func (m *Metrics) reported(at time.Time) { m.lastReport.Set(float64(at.Unix())) }

@@ -1,0 +1,159 @@
+package agent
+
+import (
+	"context"
+	"flag"
+	"io"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/pkg/errors"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/sirupsen/logrus"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/platform/updateapi"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/telemetry"
+)
+
+// minRefresh keeps a mistake from wearing out the host and the update repository.
+const minRefresh = time.Second
+
+// Options are what a command sets.
+type Options struct {
+	NodeName        string
+	ProxyServer     string
+	ProxyServerName string
+	CAFile          string
+	TokenFile       string
+	HostSocket      string
+	BootIDFile      string
+	RefreshInterval time.Duration
+	ListenAddress   string
+	LogLevel        string
+	LogFormat       string
+}
+
+// DefaultOptions are those of the manifest, but for what it must say: the node and the proxy.
+func DefaultOptions() Options {
+	return Options{
+		ProxyServerName: "update-operator-proxy.bottlerocket.svc",
+		CAFile:          "/var/run/secrets/bottlerocket.aws/proxy-ca/ca.crt",
+		TokenFile:       "/var/run/secrets/bottlerocket.aws/proxy/token",
+		HostSocket:      updateapi.DefaultSocket,
+		BootIDFile:      updateapi.DefaultBootIDPath,
+		RefreshInterval: DefaultRefreshEvery,
+		ListenAddress:   ":8080",
+		LogLevel:        "info",
+		LogFormat:       telemetry.FormatText,
+	}
+}
+
+// AddFlags defines the flags on fs, with what o holds as defaults.
+func (o *Options) AddFlags(fs *flag.FlagSet) {
+	fs.StringVar(&o.NodeName, "node-name", o.NodeName, "name of the node that this agent runs on (default from the environment: NODE_NAME)")
+	fs.StringVar(&o.ProxyServer, "proxy-server", o.ProxyServer, "https URL of the proxy, best by the Service's cluster IP")
+	fs.StringVar(&o.ProxyServerName, "proxy-server-name", o.ProxyServerName, "name that the proxy's certificate must carry")
+	fs.StringVar(&o.CAFile, "proxy-ca-file", o.CAFile, "file with the proxy's CA; it may change at any time")
+	fs.StringVar(&o.TokenFile, "token-file", o.TokenFile, "file with the token for the proxy; it may change at any time")
+	fs.StringVar(&o.HostSocket, "host-socket", o.HostSocket, "socket of the host's API")
+	fs.StringVar(&o.BootIDFile, "boot-id-file", o.BootIDFile, "file with the boot ID of the host's kernel")
+	fs.DurationVar(&o.RefreshInterval, "refresh-interval", o.RefreshInterval, "how often the host looks for updates, give or take a tenth")
+	fs.StringVar(&o.ListenAddress, "listen", o.ListenAddress, "address for metrics and probes")
+	fs.StringVar(&o.LogLevel, "log-level", o.LogLevel, "one of: "+telemetry.Levels)
+	fs.StringVar(&o.LogFormat, "log-format", o.LogFormat, "one of: "+telemetry.Formats)
+}
+
+// Validate returns an error that names the first flag which can't be used, and what to give instead.
+func (o Options) Validate() error {
+	for _, f := range []struct{ name, value, remedy string }{
+		{"node-name", o.NodeName, "give it, or set NODE_NAME to spec.nodeName in the pod's environment"},
+		{"proxy-server", o.ProxyServer, "give the proxy's URL, like https://10.96.0.20"},
+		{"proxy-server-name", o.ProxyServerName, "give the name in the proxy's certificate"},
+		{"proxy-ca-file", o.CAFile, "give the file with the proxy's CA"},
+		{"token-file", o.TokenFile, "give the file with the token for the proxy"},
+		{"host-socket", o.HostSocket, "give the path of the host's API socket"},
+		{"boot-id-file", o.BootIDFile, "give the path of the file with the boot ID"},
+		{"listen", o.ListenAddress, "give an address like :8080"},
+	} {
+		if f.value == "" {
+			return errors.Errorf("flag -%s is empty: %s", f.name, f.remedy)
+		}
+	}
+	u, err := url.Parse(o.ProxyServer)
+	if err != nil || u.Scheme != "https" || u.Host == "" {
+		return errors.Errorf("flag -proxy-server: %q is not an https URL: give one like https://10.96.0.20", o.ProxyServer)
+	}
+	if o.RefreshInterval < minRefresh {
+		return errors.Errorf("flag -refresh-interval: %s is too short: give %s or more", o.RefreshInterval, minRefresh)
+	}
+	if _, err := telemetry.NewLogger(io.Discard, o.LogLevel, o.LogFormat); err != nil {
+		return errors.WithMessage(err, "flags -log-level and -log-format")
+	}
+	return nil
+}
+
+// Start runs an agent with its probes and metrics until ctx ends; it logs to out. Options must be valid.
+func Start(ctx context.Context, o Options, out io.Writer) error {
+	log, err := telemetry.NewLogger(out, o.LogLevel, o.LogFormat)
+	if err != nil {
+		return err
+	}
+	telemetry.RedirectKlog(log)
+	node, err := NewProxy(ProxyConfig{
+		NodeName: o.NodeName, Server: o.ProxyServer, ServerName: o.ProxyServerName,
+		TokenFile: o.TokenFile, CAFile: o.CAFile,
+	})
+	if err != nil {
+		return err
+	}
+	metrics, registry := NewMetrics(), prometheus.NewRegistry()
+	metrics.Register(registry)
+	telemetry.RegisterBuildInfo(registry, "agent")
+	registry.MustRegister(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	a, err := New(Config{
+		Node:         node,
+		Host:         updateapi.New(updateapi.Config{Socket: o.HostSocket, BootIDPath: o.BootIDFile}),
+		Log:          log.WithField(telemetry.FieldNode, o.NodeName),
+		Version:      telemetry.Version,
+		RefreshEvery: o.RefreshInterval,
+		Metrics:      metrics,
+	})
+	if err != nil {
+		return err
+	}
+	log.WithFields(logrus.Fields{
+		telemetry.FieldNode:    o.NodeName,
+		telemetry.FieldVersion: telemetry.Version,
+	}).Info("Starting the agent")
+	return together(ctx,
+		a.Run,
+		func(ctx context.Context) error {
+			return telemetry.Serve(ctx, o.ListenAddress, telemetry.Config{
+				Gatherer: registry, Ready: a.Ready, Healthy: a.Healthy, Log: log,
+			})
+		})
+}
+
+// together runs all until the first ends, ends the others, waits for them and returns the first error.
+func together(ctx context.Context, runs ...func(context.Context) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var all sync.WaitGroup
+	ends := make(chan error, len(runs))
+	for _, run := range runs {
+		all.Go(func() {
+			defer cancel()
+			ends <- run(ctx)
+		})
+	}
+	all.Wait()
+	close(ends)
+	for err := range ends {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,54 @@
+package agent
+
+import (
+	"time"
+
+	"github.com/pkg/errors"
+)
+
+// stuckAfter is how long a turn may take, or be late, before the loop counts as stuck. Requests to the
+// host and the proxy have timeouts that add up to less.
+const stuckAfter = 5 * time.Minute
+
+// probes is what the probes answer from.
+type probes struct {
+	// node and host: each was seen at least once.
+	node, host bool
+	// due is when the turn under way must have ended, or the next one must have begun.
+	due time.Time
+}
+
+func (a *Agent) began(now time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.probes.due = now.Add(stuckAfter)
+}
+
+func (a *Agent) ended(next time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.probes.due = next.Add(stuckAfter)
+}
+
+// Ready tells, as nil, that the agent has seen its node through the proxy and its host.
+func (a *Agent) Ready() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch {
+	case !a.probes.node:
+		return errors.New("the node has not been read through the proxy yet")
+	case !a.probes.host:
+		return errors.New("the host has not been looked at yet")
+	}
+	return nil
+}
+
+// Healthy tells, as nil, that the loop moves.
+func (a *Agent) Healthy() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if late := a.cfg.Now().Sub(a.probes.due); !a.probes.due.IsZero() && late > 0 {
+		return errors.Errorf("the loop has been stuck for %s", (late + stuckAfter).Round(time.Second))
+	}
+	return nil
+}

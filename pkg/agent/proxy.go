@@ -1,0 +1,158 @@
+package agent
+
+import (
+	"context"
+	"time"
+
+	"github.com/pkg/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/telemetry"
+)
+
+const (
+	requestTimeout = 20 * time.Second
+	listTimeout    = time.Minute
+)
+
+// ProxyConfig says where the proxy is and how the agent and it know each other.
+type ProxyConfig struct {
+	// NodeName is the agent's own node.
+	NodeName string
+	// Server is the proxy's URL, ServerName the name in its certificate.
+	Server, ServerName string
+	// TokenFile and CAFile may change at any time.
+	TokenFile, CAFile string
+}
+
+// Proxy is the Node behind the proxy.
+type Proxy struct {
+	name  string
+	nodes metadata.Getter
+}
+
+var _ Node = (*Proxy)(nil)
+
+// NewProxy returns the node behind the proxy. It reads both files, but doesn't connect.
+func NewProxy(cfg ProxyConfig) (*Proxy, error) {
+	transport, err := newTransport(cfg.ServerName, cfg.CAFile)
+	if err != nil {
+		return nil, err
+	}
+	client, err := metadata.NewForConfig(&rest.Config{
+		Host:            cfg.Server,
+		Transport:       transport,
+		BearerTokenFile: cfg.TokenFile,
+		UserAgent:       "bottlerocket-update-agent/" + telemetry.Version,
+		// The agent's own pauses are longer.
+		QPS: -1,
+	})
+	if err != nil {
+		return nil, errors.Wrapf(err, "preparing to talk to the proxy %s", cfg.Server)
+	}
+	return &Proxy{
+		name:  cfg.NodeName,
+		nodes: client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "nodes"}),
+	}, nil
+}
+
+// Get implements Node.
+func (p *Proxy) Get(ctx context.Context) (*Seen, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	got, err := p.nodes.Get(ctx, p.name, metav1.GetOptions{})
+	if err != nil {
+		return nil, errors.Wrapf(err, "reading node %q", p.name)
+	}
+	return SeenOf(&got.ObjectMeta), nil
+}
+
+// Patch implements Node.
+func (p *Proxy) Patch(ctx context.Context, patch Patch) (*Seen, error) {
+	body, err := patch.Body()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	got, err := p.nodes.Patch(ctx, p.name, types.MergePatchType, body, metav1.PatchOptions{})
+	if err != nil {
+		return nil, errors.Wrapf(err, "patching node %q", p.name)
+	}
+	return SeenOf(&got.ObjectMeta), nil
+}
+
+// Watch implements Node with a reflector that keeps nothing. It doesn't wait for the reflector's end,
+// which may be in a pause of a minute that heeds no context.
+func (p *Proxy) Watch(ctx context.Context, seen func(*Seen)) {
+	heard := func(s *Seen) {
+		if ctx.Err() == nil {
+			seen(s)
+		}
+	}
+	only := fields.OneTermEqualSelector(metav1.ObjectNameField, p.name).String()
+	source := &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+			ctx, cancel := context.WithTimeout(ctx, listTimeout)
+			defer cancel()
+			opts.FieldSelector = only
+			return p.nodes.List(ctx, opts)
+		},
+		WatchFuncWithContext: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+			opts.FieldSelector = only
+			return p.nodes.Watch(ctx, opts)
+		},
+	}
+	go cache.NewReflectorWithOptions(source, &metav1.PartialObjectMetadata{}, sink{p.name, heard},
+		cache.ReflectorOptions{Name: "node"}).RunWithContext(ctx)
+	<-ctx.Done()
+}
+
+// sink passes on what a reflector would store.
+type sink struct {
+	name string
+	seen func(*Seen)
+}
+
+var _ cache.ReflectorStore = sink{}
+
+func (s sink) Add(obj any) error    { return s.pass(obj) }
+func (s sink) Update(obj any) error { return s.pass(obj) }
+func (s sink) Resync() error        { return nil }
+
+func (s sink) Delete(any) error {
+	s.seen(nil)
+	return nil
+}
+
+func (s sink) Replace(objs []any, _ string) error {
+	for _, obj := range objs {
+		if err := s.pass(obj); err != nil {
+			return err
+		}
+	}
+	if len(objs) == 0 {
+		s.seen(nil)
+	}
+	return nil
+}
+
+func (s sink) pass(obj any) error {
+	m, ok := obj.(*metav1.PartialObjectMetadata)
+	if !ok {
+		return errors.Errorf("watching node %q: got a %T", s.name, obj)
+	}
+	if m.Name != s.name {
+		return errors.Errorf("watching node %q: got %q", s.name, m.Name)
+	}
+	s.seen(SeenOf(&m.ObjectMeta))
+	return nil
+}

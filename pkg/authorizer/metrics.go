@@ -1,0 +1,38 @@
+package authorizer
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/telemetry"
+)
+
+type metrics struct {
+	requests *prometheus.CounterVec
+	refused  *prometheus.CounterVec
+	watches  prometheus.Gauge
+	expires  *prometheus.GaugeVec
+}
+
+func newMetrics(r prometheus.Registerer) *metrics {
+	name := func(n string) string { return prometheus.BuildFQName(telemetry.Namespace, "proxy", n) }
+	m := &metrics{
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: name("requests_total"),
+			Help: "Requests of identified agents on their own node, by verb."}, []string{"verb"}),
+		refused: prometheus.NewCounterVec(prometheus.CounterOpts{Name: name("refused_total"),
+			Help: "Requests that were refused, by reason."}, []string{"reason"}),
+		watches: prometheus.NewGauge(prometheus.GaugeOpts{Name: name("watches"),
+			Help: "Watches of agents that are open."}),
+		expires: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name("certificate_expiry_timestamp_seconds"),
+			Help: "When the certificate in use ends."}, []string{"certificate"}),
+	}
+	for _, reason := range reasons {
+		m.refused.WithLabelValues(string(reason))
+	}
+	for _, v := range []verb{verbGet, verbList, verbWatch, verbPatch} {
+		m.requests.WithLabelValues(string(v))
+	}
+	if r != nil {
+		r.MustRegister(m.requests, m.refused, m.watches, m.expires)
+	}
+	return m
+}

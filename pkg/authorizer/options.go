@@ -1,0 +1,98 @@
+package authorizer
+
+import (
+	"flag"
+	"io"
+	"time"
+
+	"github.com/pkg/errors"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/telemetry"
+)
+
+// Options are the proxy's flags.
+type Options struct {
+	// Namespace is the operator's own, AgentAccount the agents' service account in it.
+	Namespace, AgentAccount string
+	// Audience is what agents' tokens must be for.
+	Audience string
+	// ServeAddress is where agents are served, ServerName the name in the certificate.
+	ServeAddress, ServerName string
+	// SecretName and CAName are the Secret and the ConfigMap of the certificates, in Namespace.
+	SecretName, CAName string
+	// CALife and CertificateLife are how long what the proxy makes itself is valid; each is renewed at two
+	// thirds of it. CASettle is how long a new CA is published before anything is signed with it.
+	CALife, CertificateLife, CASettle time.Duration
+	// CertFile, KeyFile and CertCAFile are a certificate of the user's own; empty: the proxy makes one.
+	CertFile, KeyFile, CertCAFile string
+
+	Kubeconfig          string
+	ListenAddress       string
+	LogLevel, LogFormat string
+}
+
+// DefaultOptions returns the defaults.
+func DefaultOptions() Options {
+	return Options{
+		Namespace:       "bottlerocket",
+		AgentAccount:    "update-operator-agent",
+		Audience:        "bottlerocket-update-operator",
+		ServeAddress:    ":8443",
+		ServerName:      "update-operator-proxy.bottlerocket.svc",
+		SecretName:      "update-operator-proxy-tls",
+		CAName:          "update-operator-proxy-ca",
+		CALife:          2 * 365 * 24 * time.Hour,
+		CertificateLife: 90 * 24 * time.Hour,
+		CASettle:        time.Hour,
+		ListenAddress:   ":8080",
+		LogLevel:        "info",
+		LogFormat:       telemetry.FormatText,
+	}
+}
+
+// AddFlags binds the options to fs.
+func (o *Options) AddFlags(fs *flag.FlagSet) {
+	fs.StringVar(&o.Namespace, "namespace", o.Namespace, "the operator's own namespace")
+	fs.StringVar(&o.AgentAccount, "agent-service-account", o.AgentAccount, "the agents' service account in that namespace")
+	fs.StringVar(&o.Audience, "audience", o.Audience, "what agents' tokens must be for")
+	fs.StringVar(&o.ServeAddress, "proxy-listen", o.ServeAddress, "address that agents are served on")
+	fs.StringVar(&o.ServerName, "proxy-server-name", o.ServerName, "name in the proxy's certificate")
+	fs.StringVar(&o.SecretName, "tls-secret", o.SecretName, "Secret that holds key and certificates")
+	fs.StringVar(&o.CAName, "ca-configmap", o.CAName, "ConfigMap that tells agents whom to trust, under ca.crt")
+	fs.DurationVar(&o.CALife, "ca-life", o.CALife, "how long a CA made here is valid; renewed at two thirds")
+	fs.DurationVar(&o.CertificateLife, "certificate-life", o.CertificateLife, "how long a certificate made here is valid; renewed at two thirds")
+	fs.DurationVar(&o.CASettle, "ca-settle", o.CASettle, "how long a new CA is published before it signs")
+	fs.StringVar(&o.CertFile, "tls-cert-file", o.CertFile, "certificate of your own; may change at any time (default: made by the proxy)")
+	fs.StringVar(&o.KeyFile, "tls-key-file", o.KeyFile, "key of that certificate")
+	fs.StringVar(&o.CertCAFile, "tls-ca-file", o.CertCAFile, "CA of that certificate, for the agents")
+	fs.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "kubeconfig file, outside a cluster")
+	fs.StringVar(&o.ListenAddress, "listen", o.ListenAddress, "address for metrics and probes")
+	fs.StringVar(&o.LogLevel, "log-level", o.LogLevel, "one of: "+telemetry.Levels)
+	fs.StringVar(&o.LogFormat, "log-format", o.LogFormat, "one of: "+telemetry.Formats)
+}
+
+// Validate returns the first thing that is wrong, with the remedy.
+func (o Options) Validate() error {
+	for _, f := range []struct{ name, value string }{
+		{"namespace", o.Namespace}, {"agent-service-account", o.AgentAccount}, {"audience", o.Audience},
+		{"proxy-listen", o.ServeAddress}, {"proxy-server-name", o.ServerName}, {"tls-secret", o.SecretName},
+		{"ca-configmap", o.CAName}, {"listen", o.ListenAddress},
+	} {
+		if f.value == "" {
+			return errors.Errorf("flag -%s is empty: give a value or leave the flag out", f.name)
+		}
+	}
+	switch {
+	case o.CertificateLife <= 0 || o.CALife < o.CertificateLife:
+		return errors.Errorf("flags -ca-life and -certificate-life are %s and %s: give positive durations, the CA's not the shorter one",
+			o.CALife, o.CertificateLife)
+	case o.CASettle < 0 || o.CASettle > o.CALife/6:
+		return errors.Errorf("flag -ca-settle is %s: give at most a sixth of -ca-life, %s", o.CASettle, o.CALife/6)
+	case (o.CertFile == "") != (o.KeyFile == "") || (o.CertFile == "") != (o.CertCAFile == ""):
+		return errors.New("flags -tls-cert-file, -tls-key-file and -tls-ca-file belong together: give all or none")
+	}
+	if _, err := telemetry.NewLogger(io.Discard, o.LogLevel, o.LogFormat); err != nil {
+		return errors.WithMessage(err, "flags -log-level and -log-format")
+	}
+	return nil
+}

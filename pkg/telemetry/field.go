@@ -1,0 +1,31 @@
+package telemetry
+
+// Names of log fields. Messages are constant; what varies is in a field.
+const (
+	FieldNode      = "node"
+	FieldPhase     = "phase"
+	FieldReason    = "reason"
+	FieldAct       = "act"
+	FieldAction    = "action"
+	FieldState     = "state"
+	FieldIntent    = "intent"
+	FieldTarget    = "target"
+	FieldVersion   = "version"
+	FieldAvailable = "available"
+	FieldBootID    = "bootID"
+	FieldCommand   = "command"
+	FieldMessage   = "message"
+	FieldKey       = "key"
+	FieldPod       = "pod"
+	FieldNamespace = "namespace"
+	FieldAddress   = "address"
+	FieldPath      = "path"
+	FieldMethod    = "method"
+	FieldStatus    = "status"
+	FieldUser      = "user"
+	FieldCount     = "count"
+	FieldDuration  = "duration"
+	FieldAfter     = "after"
+	FieldComponent = "component"
+	FieldError     = "error"
+)

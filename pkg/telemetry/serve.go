@@ -1,0 +1,113 @@
+package telemetry
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/pkg/errors"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/sirupsen/logrus"
+)
+
+// The paths that Serve always has.
+const (
+	PathMetrics = "/metrics"
+	PathHealth  = "/healthz"
+	PathReady   = "/readyz"
+)
+
+const (
+	// readTimeout bounds the request, answerTimeout request and answer together.
+	readTimeout   = 10 * time.Second
+	answerTimeout = 30 * time.Second
+	idleTimeout   = time.Minute
+	// graceTimeout is for answers in flight when the server is told to end.
+	graceTimeout = 5 * time.Second
+	maxHeader    = 16 << 10
+)
+
+// Config says what Serve serves.
+type Config struct {
+	// Gatherer gives the metrics.
+	Gatherer prometheus.Gatherer
+	// Ready and Healthy answer the probes: nil is fine, an error is the text of a 503. A probe without a
+	// function always answers ok.
+	Ready, Healthy func() error
+	// Handlers are further paths, such as /plan.
+	Handlers map[string]http.Handler
+	Log      logrus.FieldLogger
+}
+
+// Serve serves metrics and probes on addr until ctx ends, then lets the answers in flight finish and
+// returns nil. It listens first, so an address that can't be used is an error at once.
+func Serve(ctx context.Context, addr string, cfg Config) error {
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", addr)
+	if err != nil {
+		return errors.Wrapf(err, "serving metrics and probes on %q", addr)
+	}
+	cfg.Log.WithField(FieldAddress, l.Addr().String()).Debug("Serving metrics and probes")
+	return serve(ctx, l, cfg)
+}
+
+func serve(ctx context.Context, l net.Listener, cfg Config) error {
+	srv := &http.Server{
+		Handler:           mux(cfg),
+		ReadHeaderTimeout: readTimeout,
+		ReadTimeout:       readTimeout,
+		WriteTimeout:      answerTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeader,
+		BaseContext:       func(net.Listener) context.Context { return ctx },
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- srv.Serve(l) }()
+	select {
+	case err := <-failed:
+		return errors.Wrapf(err, "serving metrics and probes on %q", l.Addr())
+	case <-ctx.Done():
+	}
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), graceTimeout)
+	defer cancel()
+	if err := srv.Shutdown(grace); err != nil {
+		// Who still reads after the grace time is cut off; that is no failure of ours.
+		_ = srv.Close()
+	}
+	<-failed
+	return nil
+}
+
+func mux(cfg Config) http.Handler {
+	m := http.NewServeMux()
+	m.Handle("GET "+PathMetrics, promhttp.HandlerFor(cfg.Gatherer, promhttp.HandlerOpts{
+		ErrorLog:           promLog{cfg.Log},
+		ErrorHandling:      promhttp.ContinueOnError,
+		DisableCompression: true,
+	}))
+	m.Handle("GET "+PathHealth, probe(cfg.Healthy))
+	m.Handle("GET "+PathReady, probe(cfg.Ready))
+	for path, h := range cfg.Handlers {
+		m.Handle(path, h)
+	}
+	return m
+}
+
+func probe(check func() error) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if check != nil {
+			if err := check(); err != nil {
+				http.Error(w, err.Error(), http.StatusServiceUnavailable)
+				return
+			}
+		}
+		_, _ = w.Write([]byte("ok\n"))
+	})
+}
+
+// promLog is what promhttp wants for a logger.
+type promLog struct{ log logrus.FieldLogger }
+
+func (p promLog) Println(v ...any) { p.log.WithField(FieldMessage, v).Warn("Metrics are incomplete") }
