@@ -97,7 +97,8 @@ dist: ## Build what a release holds into dist/
 	  CGO_ENABLED=0 GOOS=linux GOARCH=$$arch go build -trimpath -ldflags "-s -w $(LDFLAGS)" -o dist/linux-$$arch/ $(addprefix ./cmd/,$(COMMANDS)); \
 	done; \
 	sh dev/licences.sh dist/licenses; \
-	cp update-operator.yaml README.md dist/; \
+	sed 's|^\( *image: .*\):v[^:]*$$|\1:$(VERSION)|' update-operator.yaml > dist/update-operator.yaml; \
+	cp README.md dist/; \
 	cd dist; \
 	find . -type f ! -name SHA256SUMS | LC_ALL=C sort | xargs $$(command -v sha256sum || echo shasum -a 256) > SHA256SUMS
 

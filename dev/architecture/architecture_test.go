@@ -82,7 +82,8 @@ func TestChecksCanFail(t *testing.T) {
 			imports("pkg/policy", "pkg/fleet"),
 			imports("pkg/sim", "dev/hostsim", "pkg/controller", "pkg/agent"),
 			imports("dev/demo", "pkg/controller", "dev/hostsim"),
-			inTest("pkg/agent", "dev/hostsim"),
+			inTest("pkg/controller", "dev/hostsim"),
+			inTest("pkg/controller", "pkg/agent"),
 		},
 		imports("pkg/marker", "pkg/intent"),
 		imports("pkg/fleet", "pkg/policy"),
@@ -100,7 +101,6 @@ func TestChecksCanFail(t *testing.T) {
 		imports("cmd/bottlerocket-update-agent", "pkg/sim"),
 		imports("dev/demo", "cmd/bottlerocket-update-agent"),
 		imports("pkg/novelty"),
-		inTest("pkg/agent", "pkg/controller"),
 		inTest("dev/demo", "cmd/bottlerocket-update-agent"),
 	)
 	test("drain", Drain,

@@ -47,7 +47,7 @@ var pure = []string{"pkg/marker", "pkg/intent", "pkg/fleet", "pkg/policy"}
 // pureImports is all that a pure package may import beside other pure ones.
 var pureImports = []string{
 	"bytes", "cmp", "container/heap", "container/list", "encoding", "encoding/base64", "encoding/binary", "encoding/hex", "encoding/json",
-	"errors", "fmt", "hash", "hash/crc32", "hash/fnv", "io", "iter", "maps", "math", "math/big", "math/bits", "regexp", "slices", "sort",
+	"errors", "fmt", "hash", "hash/crc32", "hash/fnv", "io", "iter", "maps", "math", "math/big", "math/bits", "reflect", "regexp", "slices", "sort",
 	"strconv", "strings", "text/tabwriter", "time", "unicode", "unicode/utf8", "unique",
 	"github.com/pkg/errors", "k8s.io/apimachinery/pkg/util/version",
 }

@@ -106,6 +106,9 @@ func (d *demo) run(ctx context.Context, count int) error {
 		return err
 	}
 	d.show.line("Bottlerocket %s is released", newVersion)
+	if err := d.cluster.Release(newVersion); err != nil {
+		return err
+	}
 	started := time.Now()
 	if err := d.watch(ctx, newVersion); err != nil {
 		return err
@@ -152,7 +155,7 @@ func atRest(n *corev1.Node, version string) bool {
 func (d *demo) judge(ctx context.Context, count int, took time.Duration, work *nodes.Workload, seen *nodes.Observer) error {
 	reboots := 0
 	for _, m := range d.cluster.Fleet.Machines() {
-		boots := m.Host().Snapshot().Counters.Boots - 1
+		boots := m.Host().Snapshot().Counters.Boots
 		if boots != 1 {
 			return errors.Errorf("machine %s rebooted %d times", m.Name(), boots)
 		}

@@ -218,7 +218,9 @@ func keep(ctx context.Context, control string, count int) error {
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 	go func() {
 		<-ctx.Done()
-		_ = server.Close()
+		end, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		_ = server.Shutdown(end)
 	}()
 	if err := c.AwaitOperator(ctx, 2*time.Minute, false); err != nil {
 		return err

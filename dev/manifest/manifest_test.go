@@ -2,6 +2,7 @@ package manifest
 
 import (
 	"flag"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -20,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/agent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/authorizer"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/controller"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
@@ -264,7 +266,7 @@ func TestPods(t *testing.T) {
 				assert.Equal(t, p.HTTPGet.Path, path)
 				assert.Equal(t, p.HTTPGet.Port, intstr.FromString("http"))
 			}
-			assert.Equal(t, port(t, c, "http"), int32(8080))
+			assert.Equal(t, fmt.Sprintf(":%d", port(t, c, "http")), controller.DefaultOptions().ListenAddress, "all three have the same")
 			for _, m := range c.VolumeMounts {
 				assert.Assert(t, m.ReadOnly, m.Name)
 				assert.Assert(t, slices.ContainsFunc(spec.Volumes, func(v corev1.Volume) bool { return v.Name == m.Name }), m.Name)
@@ -332,7 +334,14 @@ func TestProxy(t *testing.T) {
 	c := w.Container()
 	assert.DeepEqual(t, c.Command, []string{"/bottlerocket-update-operator"})
 	assert.Equal(t, c.Args[0], "-proxy")
-	assert.Equal(t, port(t, *c, "https"), int32(8443))
+	options := authorizer.DefaultOptions()
+	parse(t, options.AddFlags, c.Args[1:])
+	assert.NilError(t, options.Validate())
+	assert.Equal(t, options.ServeAddress, fmt.Sprintf(":%d", port(t, *c, "https")))
+	assert.Equal(t, options.Namespace, Namespace)
+	assert.Equal(t, options.AgentAccount, workload(t, o, Agent).Template.Spec.ServiceAccountName)
+	assert.Equal(t, options.SecretName, o.Secrets[0].Name)
+	assert.Equal(t, options.CAName, o.ConfigMaps[0].Name)
 	i := slices.IndexFunc(o.Deployments, func(d *appsv1.Deployment) bool { return d.Name == w.Name })
 	assert.Equal(t, *o.Deployments[i].Spec.Replicas, int32(2))
 
@@ -397,6 +406,7 @@ func TestAgent(t *testing.T) {
 	options.NodeName = env(t, c, "NODE_NAME", "spec.nodeName")
 	assert.NilError(t, options.Validate())
 	assert.Equal(t, options.ProxyServerName, o.Services[0].Name+"."+Namespace+".svc")
+	assert.Equal(t, options.ProxyServerName, authorizer.DefaultOptions().ServerName)
 
 	volumes := map[string]corev1.VolumeSource{}
 	for _, m := range c.VolumeMounts {
@@ -412,7 +422,7 @@ func TestAgent(t *testing.T) {
 	token := volumes[filepath.Dir(options.TokenFile)].Projected
 	assert.Assert(t, token != nil)
 	assert.Equal(t, len(token.Sources), 1)
-	assert.Equal(t, token.Sources[0].ServiceAccountToken.Audience, "bottlerocket-update-operator")
+	assert.Equal(t, token.Sources[0].ServiceAccountToken.Audience, authorizer.DefaultOptions().Audience)
 	assert.Equal(t, *token.Sources[0].ServiceAccountToken.ExpirationSeconds, int64(3600))
 	assert.Equal(t, token.Sources[0].ServiceAccountToken.Path, filepath.Base(options.TokenFile))
 
@@ -463,6 +473,8 @@ func TestPatched(t *testing.T) {
 	}
 	options := controller.DefaultOptions()
 	parse(t, options.AddFlags, workload(t, back, Controller).Container().Args[1:])
+	proxyOptions := authorizer.DefaultOptions()
+	parse(t, proxyOptions.AddFlags, workload(t, back, Proxy).Container().Args[1:])
 	agentOptions := agent.DefaultOptions()
 	parse(t, agentOptions.AddFlags, workload(t, back, Agent).Container().Args)
 

@@ -5,10 +5,10 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -42,8 +42,13 @@ var cluster = controlplane.Shared{Config: controlplane.Config{
 
 func TestMain(m *testing.M) { os.Exit(cluster.Main(m)) }
 
+// rigs counts the rigs: a controller manager takes a new object for the one of
+// the same name that it has just seen go, so no name is used twice.
+var rigs atomic.Int32
+
 type rig struct {
 	*testing.T
+	serial string
 	ctx    context.Context
 	cp     *controlplane.ControlPlane
 	client kubernetes.Interface
@@ -51,7 +56,7 @@ type rig struct {
 }
 
 func newRig(t *testing.T) *rig {
-	r := &rig{T: t, ctx: context.Background(), cp: cluster.Get(t)}
+	r := &rig{T: t, serial: strconv.Itoa(int(rigs.Add(1))), ctx: context.Background(), cp: cluster.Get(t)}
 	var err error
 	r.client, err = kubernetes.NewForConfig(r.cp.AdminConfig())
 	assert.NilError(t, err)
@@ -80,17 +85,20 @@ func newRig(t *testing.T) *rig {
 	return r
 }
 
+// named makes a name this rig's own.
+func (r *rig) named(name string) string { return name + "-" + r.serial }
+
 func (r *rig) add(name string, labels map[string]string) *Machine {
 	r.Helper()
 	repo := &hostsim.Repo{}
-	m, err := r.fleet.Add(r.ctx, MachineConfig{Name: name, Labels: labels, Host: hostsim.Config{Version: "1.26.1", Repo: repo}})
+	m, err := r.fleet.Add(r.ctx, MachineConfig{Name: r.named(name), Labels: labels, Host: hostsim.Config{Version: "1.26.1", Repo: repo}})
 	assert.NilError(r, err)
 	return m
 }
 
 func (r *rig) node(name string) *corev1.Node {
 	r.Helper()
-	n, err := r.client.CoreV1().Nodes().Get(r.ctx, name, metav1.GetOptions{})
+	n, err := r.client.CoreV1().Nodes().Get(r.ctx, r.named(name), metav1.GetOptions{})
 	assert.NilError(r, err)
 	return n
 }
@@ -98,13 +106,6 @@ func (r *rig) node(name string) *corev1.Node {
 // await polls until what it waits for is there.
 func (r *rig) await(what string, there func() bool) {
 	r.Helper()
-	defer func() {
-		if r.Failed() || !there() {
-			println("DUMPING", what)
-			out, _ := exec.Command("/bin/sh", "-c", "rm -rf /tmp/dump; cp -r "+r.cp.Dir()+" /tmp/dump; for x in nodes leases 'pods -A'; do "+r.cp.Binaries().Kubectl+" --kubeconfig "+r.cp.Kubeconfig()+" get -A $x -o yaml > /tmp/dump/get-${x%% *}.yaml; done; cat /proc/loadavg").CombinedOutput()
-			println(string(out))
-		}
-	}()
 	poll.WaitOn(r, func(poll.LogT) poll.Result {
 		if there() {
 			return poll.Success()
@@ -128,15 +129,16 @@ func (r *rig) daemonSet() {
 	_, err := r.client.CoreV1().Namespaces().Create(r.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
 	assert.Assert(r, err == nil || apierrors.IsAlreadyExists(err), "%v", err)
 	assert.NilError(r, r.cp.AwaitNamespace(r.ctx, r.client, namespace))
-	labels := map[string]string{"app": "agent"}
+	name := r.named("agent")
+	labels := map[string]string{"app": name}
 	_, err = r.client.AppsV1().DaemonSets(namespace).Create(r.ctx, &appsv1.DaemonSet{
-		ObjectMeta: metav1.ObjectMeta{Name: "agent"},
+		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: appsv1.DaemonSetSpec{
 			Selector: &metav1.LabelSelector{MatchLabels: labels},
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: labels},
 				Spec: corev1.PodSpec{
-					NodeSelector: map[string]string{"managed": "yes"},
+					NodeSelector: map[string]string{"managed": r.serial},
 					Containers: []corev1.Container{{Name: "agent", Image: "agent", VolumeMounts: []corev1.VolumeMount{
 						{Name: "token", MountPath: "/var/run/secrets/door"}, {Name: "ca", MountPath: "/etc/ca"},
 					}}},
@@ -152,7 +154,7 @@ func (r *rig) daemonSet() {
 	}, metav1.CreateOptions{})
 	assert.NilError(r, err)
 	r.Cleanup(func() {
-		assert.Check(r, r.client.AppsV1().DaemonSets(namespace).Delete(r.ctx, "agent", metav1.DeleteOptions{}))
+		assert.Check(r, r.client.AppsV1().DaemonSets(namespace).Delete(r.ctx, name, metav1.DeleteOptions{}))
 	})
 }
 
@@ -161,7 +163,7 @@ func (r *rig) agent(node string) *corev1.Pod {
 	r.Helper()
 	var found *corev1.Pod
 	r.await("a ready agent on "+node, func() bool {
-		l, err := r.client.CoreV1().Pods(namespace).List(r.ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
+		l, err := r.client.CoreV1().Pods(namespace).List(r.ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + r.named(node)})
 		if err != nil {
 			return false
 		}
@@ -198,7 +200,7 @@ func alive(pid int) bool { return syscall.Kill(pid, 0) == nil }
 func TestAMachinesLife(t *testing.T) {
 	r := newRig(t)
 	r.daemonSet()
-	managed := map[string]string{"managed": "yes"}
+	managed := map[string]string{"managed": r.serial}
 	one, two := r.add("one", managed), r.add("two", managed)
 
 	node := r.node("one")
@@ -215,7 +217,7 @@ func TestAMachinesLife(t *testing.T) {
 	}, metav1.CreateOptions{})
 	assert.NilError(t, err)
 	assert.Assert(t, review.Status.Authenticated, review.Status.Error)
-	assert.DeepEqual(t, review.Status.User.Extra["authentication.kubernetes.io/node-name"], authnv1.ExtraValue{"one"})
+	assert.DeepEqual(t, review.Status.User.Extra["authentication.kubernetes.io/node-name"], authnv1.ExtraValue{one.Name()})
 	assert.DeepEqual(t, review.Status.User.Extra["authentication.kubernetes.io/node-uid"], authnv1.ExtraValue{string(node.UID)})
 
 	t.Run("a quick reboot leaves Ready as it was", func(t *testing.T) {
@@ -240,7 +242,7 @@ func TestAMachinesLife(t *testing.T) {
 		observed := make(chan string, 16)
 		ctx, cancel := context.WithCancel(r.ctx)
 		defer cancel()
-		w, err := r.client.CoreV1().Nodes().Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=one", ResourceVersion: r.node("one").ResourceVersion})
+		w, err := r.client.CoreV1().Nodes().Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + one.Name(), ResourceVersion: r.node("one").ResourceVersion})
 		assert.NilError(t, err)
 		go func() {
 			for e := range w.ResultChan() {
@@ -301,8 +303,8 @@ func TestAMachinesLife(t *testing.T) {
 
 	t.Run("a machine goes with its Node", func(t *testing.T) {
 		pid := r.pid(two, r.agent("two"))
-		assert.NilError(t, r.client.CoreV1().Nodes().Delete(r.ctx, "two", metav1.DeleteOptions{}))
-		r.await("the machine to end", func() bool { return r.fleet.Machine("two") == nil && !two.Up() && !alive(pid) })
+		assert.NilError(t, r.client.CoreV1().Nodes().Delete(r.ctx, two.Name(), metav1.DeleteOptions{}))
+		r.await("the machine to end", func() bool { return r.fleet.Machine(two.Name()) == nil && !two.Up() && !alive(pid) })
 	})
 }
 
@@ -332,23 +334,22 @@ func TestWorkloadSeesItsBudgetBroken(t *testing.T) {
 	defer watched.Close()
 	ctx, cancel := context.WithTimeout(r.ctx, 40*time.Second)
 	defer cancel()
-	w, err := StartWorkload(ctx, r.client, WorkloadConfig{Name: "web", Replicas: 4, MaxUnavailable: 1})
-	if err != nil { r.Fail(); r.await("x", func() bool { return true }) }
+	w, err := StartWorkload(ctx, r.client, WorkloadConfig{Name: r.named("web"), Replicas: 4, MaxUnavailable: 1})
 	assert.NilError(t, err)
 	defer w.Close()
 	assert.Equal(t, w.MinReady(), 4)
 	assert.Assert(t, w.Held())
-	pods, err := r.client.CoreV1().Pods("default").List(r.ctx, metav1.ListOptions{LabelSelector: "app=web"})
+	pods, err := r.client.CoreV1().Pods("default").List(r.ctx, metav1.ListOptions{LabelSelector: "app=" + r.named("web")})
 	assert.NilError(t, err)
 	for _, p := range pods.Items[:2] {
 		assert.NilError(t, r.client.CoreV1().Pods("default").Delete(r.ctx, p.Name, metav1.DeleteOptions{}))
 	}
 	r.await("new pods", func() bool { return w.MinReady() < 4 && w.Ready() == 4 })
 	for _, name := range []string{"four", "five"} {
-		_, err := r.client.CoreV1().Nodes().Patch(r.ctx, name, "application/merge-patch+json", []byte(`{"spec":{"unschedulable":true}}`), metav1.PatchOptions{})
+		_, err := r.client.CoreV1().Nodes().Patch(r.ctx, r.named(name), "application/merge-patch+json", []byte(`{"spec":{"unschedulable":true}}`), metav1.PatchOptions{})
 		assert.NilError(t, err)
 	}
 	r.await("two cordons", func() bool { return watched.MaxUnschedulable() == 2 })
-	assert.NilError(t, r.client.AppsV1().Deployments("default").Delete(r.ctx, "web", metav1.DeleteOptions{}))
-	assert.NilError(t, r.client.PolicyV1().PodDisruptionBudgets("default").Delete(r.ctx, "web", metav1.DeleteOptions{}))
+	assert.NilError(t, r.client.AppsV1().Deployments("default").Delete(r.ctx, r.named("web"), metav1.DeleteOptions{}))
+	assert.NilError(t, r.client.PolicyV1().PodDisruptionBudgets("default").Delete(r.ctx, r.named("web"), metav1.DeleteOptions{}))
 }

@@ -42,6 +42,8 @@ const (
 	ReasonStateUnreadable Reason = "StateUnreadable"
 	// ReasonOnlySchedulableNode: no other node could take this one's pods.
 	ReasonOnlySchedulableNode Reason = "OnlySchedulableNode"
+	// ReasonControllerLast: the controller's own node waits for the others.
+	ReasonControllerLast Reason = "ControllerLast"
 	// ReasonPreparing: the agent is staging.
 	ReasonPreparing Reason = "Preparing"
 	// ReasonDraining: evicted pods are on their way out.
@@ -96,7 +98,7 @@ const (
 var reasons = []Reason{
 	ReasonMarksUnreadable, ReasonInterfaceUnsupported, ReasonAgentNotReady, ReasonAnotherUpdater, ReasonHostError,
 	ReasonPaused, ReasonUpToDate, ReasonLowerVersionOffered, ReasonBackingOff, ReasonHandsOff, ReasonNodeNotReady,
-	ReasonBootUnconfirmed, ReasonStagingLimit, ReasonUnavailableLimit, ReasonTooManyLost, ReasonStateUnreadable, ReasonOnlySchedulableNode,
+	ReasonBootUnconfirmed, ReasonStagingLimit, ReasonUnavailableLimit, ReasonTooManyLost, ReasonStateUnreadable, ReasonOnlySchedulableNode, ReasonControllerLast,
 	ReasonPreparing, ReasonDraining, ReasonEvictionBlocked, ReasonDrainFailing, ReasonRebooting, ReasonReturning,
 	ReasonSoaking, ReasonUnwell, ReasonResetting, ReasonLost, ReasonLeaving,
 	ReasonManaged, ReasonUpdateAvailable, ReasonSlotGranted, ReasonDrained, ReasonRebootedEarly, ReasonReturned,

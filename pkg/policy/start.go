@@ -76,6 +76,10 @@ func (p *planner) disrupt(n fleet.Node) {
 		p.hold(n, ReasonOnlySchedulableNode, "staged; no other node could take this one's pods")
 		return
 	}
+	if n.ControllerHere && !held && p.othersFirst(n) {
+		p.wait(n, intent.PhasePrepared, ReasonControllerLast, "staged; the controller runs here, so the other nodes go first")
+		return
+	}
 	at := p.Now.Truncate(time.Millisecond)
 	c := keep(n)
 	c.Marks.Intent.RebootFrom = n.BootID
@@ -89,6 +93,12 @@ func (p *planner) disrupt(n fleet.Node) {
 		p.out.InHands++
 	}
 	p.step(n, intent.PhasePrepared, intent.ActCordon, ReasonSlotGranted, "taken out of service for "+n.Marks.Intent.Target, c).TakesSlot = true
+}
+
+// othersFirst tells if any other node is on its way to a slot. That is bounded: each of them either gets
+// there or fails and backs off.
+func (p *planner) othersFirst(n fleet.Node) bool {
+	return p.staging > 0 || len(p.toStage) > 0 || slices.ContainsFunc(p.toDisrupt, func(o fleet.Node) bool { return o.UID != n.UID })
 }
 
 // holders names who is in our hands, for people.

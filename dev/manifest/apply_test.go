@@ -1,0 +1,110 @@
+package manifest
+
+import (
+	"context"
+	"encoding/json"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"gotest.tools/v3/assert"
+	is "gotest.tools/v3/assert/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/controlplane"
+)
+
+// A real API server takes the manifest without a warning, takes its pods, and a second kubectl apply
+// changes nothing of what the operator has filled in between.
+func TestApply(t *testing.T) {
+	cp := controlplane.ForTest(t, controlplane.Config{ControllerManager: true})
+	path := must(Path())
+	kubectl := func(args ...string) string {
+		t.Helper()
+		out, err := exec.Command(cp.Binaries().Kubectl, append([]string{"--kubeconfig", cp.Kubeconfig()}, args...)...).CombinedOutput()
+		assert.NilError(t, err, "%s", out)
+		return string(out)
+	}
+	first := kubectl("apply", "-f", path)
+	assert.Assert(t, !strings.Contains(first, "Warning"), first)
+
+	ctx := context.Background()
+	client, err := kubernetes.NewForConfig(cp.AdminConfig())
+	assert.NilError(t, err)
+	secret, err := client.CoreV1().Secrets(Namespace).Get(ctx, "update-operator-proxy-tls", metav1.GetOptions{})
+	assert.NilError(t, err)
+	secret.Data = map[string][]byte{"tls.key": []byte("key")}
+	_, err = client.CoreV1().Secrets(Namespace).Update(ctx, secret, metav1.UpdateOptions{})
+	assert.NilError(t, err)
+	ca, err := client.CoreV1().ConfigMaps(Namespace).Get(ctx, "update-operator-proxy-ca", metav1.GetOptions{})
+	assert.NilError(t, err)
+	ca.Data = map[string]string{"ca.crt": "certificate"}
+	_, err = client.CoreV1().ConfigMaps(Namespace).Update(ctx, ca, metav1.UpdateOptions{})
+	assert.NilError(t, err)
+
+	for _, line := range strings.Split(strings.TrimSpace(kubectl("apply", "-f", path)), "\n") {
+		// kubectl sends a budget's selector every time, since its patches replace it as a whole.
+		assert.Check(t, strings.HasSuffix(line, "unchanged") || strings.HasPrefix(line, "poddisruptionbudget"), line)
+	}
+	kubectl("apply", "--server-side", "--force-conflicts", "-f", path)
+	secret, err = client.CoreV1().Secrets(Namespace).Get(ctx, secret.Name, metav1.GetOptions{})
+	assert.NilError(t, err)
+	assert.Equal(t, string(secret.Data["tls.key"]), "key")
+	ca, err = client.CoreV1().ConfigMaps(Namespace).Get(ctx, ca.Name, metav1.GetOptions{})
+	assert.NilError(t, err)
+	assert.Equal(t, ca.Data["ca.crt"], "certificate")
+
+	// Priority classes, pod security and service accounts are judged when a pod is made.
+	for _, w := range load(t).Workloads() {
+		pod, err := client.CoreV1().Pods(Namespace).Create(ctx, &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: w.Component(), Labels: w.Template.Labels}, Spec: w.Template.Spec,
+		}, metav1.CreateOptions{})
+		assert.NilError(t, err)
+		assert.Assert(t, *pod.Spec.Priority > 0)
+		token := false
+		for _, m := range pod.Spec.Containers[0].VolumeMounts {
+			token = token || m.MountPath == "/var/run/secrets/kubernetes.io/serviceaccount"
+		}
+		assert.Equal(t, token, w.Component() != Agent, w.Component())
+	}
+}
+
+func TestNodesStatus(t *testing.T) {
+	if _, err := exec.LookPath("jq"); err != nil {
+		t.Skip("jq is not installed")
+	}
+	status := func(nodes ...corev1.Node) string {
+		t.Helper()
+		list, err := json.Marshal(corev1.NodeList{Items: append([]corev1.Node{}, nodes...)})
+		assert.NilError(t, err)
+		jq := exec.Command("jq", "-r", "-f", filepath.Join(filepath.Dir(must(Path())), "dev", "nodes-status.jq"))
+		jq.Stdin = strings.NewReader(string(list))
+		out, err := jq.CombinedOutput()
+		assert.NilError(t, err, "%s", out)
+		return string(out)
+	}
+	head := status()
+	assert.Assert(t, is.Equal(strings.Count(head, "\n"), 1), head)
+	node := func(name string, labels, marks map[string]string) corev1.Node {
+		n := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{}, Annotations: map[string]string{}}}
+		for k, v := range labels {
+			n.Labels["bottlerocket.aws/"+k] = v
+		}
+		for k, v := range marks {
+			n.Annotations["bottlerocket.aws/"+k] = v
+		}
+		return n
+	}
+	ready := node("b", map[string]string{"updater-interface-version": "2.0.0"}, map[string]string{
+		"current-version": "1.0.0", "action-wanted": "prepare-update", "intent-id": "i", "active-id": "i", "action-state": "busy",
+		"target-version": "1.1.0", "waiting-for": "Preparing: the agent\tstages 1.1.0"})
+	ready.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+	old := node("a", map[string]string{"platform-version": "1.0.0"}, map[string]string{"intent-id": "i", "active-id": "h", "action-state": "busy"})
+	old.Spec.Unschedulable = true
+	assert.Equal(t, status(ready, old, node("c", nil, nil)), head+
+		"a\t-\tyes\t-\t-\t-\t-\t-\t-\n"+
+		"b\tTrue\tno\t1.0.0\t-\tprepare-update\t1.1.0\tbusy\tPreparing: the agent stages 1.1.0\n")
+}
