@@ -43,6 +43,7 @@ build: ## Build both commands for this machine into bin/
 
 .PHONY: test
 test: ## Run all tests; the first run builds a Kubernetes control plane into the user's cache
+	go run ./dev/controlplane/cmd/build
 	@status=0; set -x; \
 	go test $(RACE) -p $(TEST_PARALLEL) -timeout $(TEST_TIMEOUT) ./pkg/... || status=1; \
 	go test -p $(TEST_PARALLEL) -timeout $(TEST_TIMEOUT) ./cmd/... ./dev/... || status=1; \
@@ -54,11 +55,13 @@ bench: ## Run the benchmarks, which print figures
 
 .PHONY: demo
 demo: ## Update a fleet of NODES simulated hosts on a real control plane, and check what happened
-	go run ./dev/demo -nodes $(NODES)
+	@echo "compiling the demo"
+	@go run ./dev/demo -nodes $(NODES)
 
 .PHONY: cluster-up
 cluster-up: ## Start a local cluster to play with and print its KUBECONFIG
-	go run ./dev/local up -nodes $(NODES)
+	@echo "compiling"
+	@go run ./dev/local up -nodes $(NODES)
 
 .PHONY: cluster-down
 cluster-down: ## Stop that cluster

@@ -50,6 +50,13 @@ func goCommand(ctx context.Context, dir string, stdout *bytes.Buffer, env []stri
 	return nil
 }
 
+// Go runs a go command in dir, for others that build programs from this checkout. When ctx ends, the
+// command and what it started end with it. No cgo, and none of the caller's settings that would change
+// what is built.
+func Go(ctx context.Context, dir string, args ...string) error {
+	return goCommand(ctx, dir, nil, nil, args...)
+}
+
 func goOutput(ctx context.Context, dir string, args ...string) ([]byte, error) {
 	var out bytes.Buffer
 	err := goCommand(ctx, dir, &out, nil, args...)

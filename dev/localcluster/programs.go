@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 
 	"github.com/pkg/errors"
@@ -27,11 +26,8 @@ func build(ctx context.Context, dir string, progress io.Writer) error {
 	}
 	fmt.Fprintln(progress, "building the operator")
 	for _, name := range programs {
-		cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", filepath.Join(dir, name), "./cmd/"+name)
-		cmd.Dir = root
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return errors.Wrapf(err, "building %s: %s", name, out)
+		if err := controlplane.Go(ctx, root, "build", "-buildvcs=false", "-trimpath", "-ldflags", "-s -w", "-o", filepath.Join(dir, name), "./cmd/"+name); err != nil {
+			return errors.WithMessagef(err, "building %s", name)
 		}
 	}
 	return nil

@@ -4,7 +4,9 @@ import (
 	"context"
 	"flag"
 	"io"
+	"net"
 	"net/url"
+	"strings"
 	"sync"
 	"time"
 
@@ -81,7 +83,7 @@ func (o Options) Validate() error {
 			return errors.Errorf("flag -%s is empty: %s", f.name, f.remedy)
 		}
 	}
-	u, err := url.Parse(o.ProxyServer)
+	u, err := url.Parse(bracketed(o.ProxyServer))
 	if err != nil || u.Scheme != "https" || u.Host == "" {
 		return errors.Errorf("flag -proxy-server: %q is not an https URL: give one like https://10.96.0.20", o.ProxyServer)
 	}
@@ -94,6 +96,17 @@ func (o Options) Validate() error {
 	return nil
 }
 
+// bracketed puts an IPv6 address into the brackets that a URL wants: a manifest composes the URL from
+// the Service's host and port, and can't know of which family they are.
+func bracketed(server string) string {
+	rest, ok := strings.CutPrefix(server, "https://")
+	if !ok || strings.Contains(rest, "[") || strings.Count(rest, ":") < 2 {
+		return server
+	}
+	at := strings.LastIndex(rest, ":")
+	return "https://" + net.JoinHostPort(rest[:at], rest[at+1:])
+}
+
 // Start runs an agent with its probes and metrics until ctx ends; it logs to out. Options must be valid.
 func Start(ctx context.Context, o Options, out io.Writer) error {
 	log, err := telemetry.NewLogger(out, o.LogLevel, o.LogFormat)
@@ -102,7 +115,7 @@ func Start(ctx context.Context, o Options, out io.Writer) error {
 	}
 	telemetry.RedirectKlog(log)
 	node, err := NewProxy(ProxyConfig{
-		NodeName: o.NodeName, Server: o.ProxyServer, ServerName: o.ProxyServerName,
+		NodeName: o.NodeName, Server: bracketed(o.ProxyServer), ServerName: o.ProxyServerName,
 		TokenFile: o.TokenFile, CAFile: o.CAFile,
 	})
 	if err != nil {

@@ -57,3 +57,12 @@ func TestFlagsSetOptions(t *testing.T) {
 	fs.VisitAll(func(*flag.Flag) { set++ })
 	assert.Equal(t, set, len(args))
 }
+
+// A manifest can only write https://$(HOST):$(PORT), whatever the Service's address family is.
+func TestIPv6ProxyServer(t *testing.T) {
+	o := valid()
+	o.ProxyServer = "https://fd00::1:443"
+	assert.NilError(t, o.Validate())
+	o.ProxyServer = "https://[fd00::1]:443"
+	assert.NilError(t, o.Validate())
+}

@@ -15,7 +15,7 @@ import (
 // is left of the limits then goes to those that wait, nodes that never failed first, the controller's
 // own node last, then by name.
 func Plan(s fleet.Snapshot, set Settings) Outcome {
-	p := planner{Snapshot: s, set: set}
+	p := planner{Snapshot: s, set: set, granted: map[string]bool{}}
 	p.count()
 	for _, n := range s.Nodes {
 		if s.Managed(n) || n.Marked() {
@@ -34,6 +34,8 @@ type planner struct {
 	out Outcome
 	// lost and staging are counts of the fleet as the plan leaves it.
 	lost, staging, schedulable int
+	// granted holds the UIDs of those that get a slot by this plan.
+	granted map[string]bool
 	// toStage and toDisrupt are those who could go if the limits let them.
 	toStage, toDisrupt []fleet.Node
 }

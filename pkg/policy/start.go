@@ -92,6 +92,7 @@ func (p *planner) disrupt(n fleet.Node) {
 	if !held {
 		p.out.InHands++
 	}
+	p.granted[n.UID] = true
 	p.step(n, intent.PhasePrepared, intent.ActCordon, ReasonSlotGranted, "taken out of service for "+n.Marks.Intent.Target, c).TakesSlot = true
 }
 
@@ -105,7 +106,7 @@ func (p *planner) othersFirst(n fleet.Node) bool {
 func (p *planner) holders() string {
 	var names []string
 	for _, n := range p.Nodes {
-		if n.Disrupted() || p.slot(n) {
+		if n.Disrupted() || p.slot(n) || p.granted[n.UID] {
 			names = append(names, n.Name)
 		}
 	}

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"gotest.tools/v3/assert"
+)
+
+// Bad input gets one clear line on stderr that names the thing, status 2 for usage and 1 otherwise.
+func TestBadInput(t *testing.T) {
+	broken := filepath.Join(t.TempDir(), "kubeconfig")
+	assert.NilError(t, os.WriteFile(broken, []byte("{"), 0o600))
+	controller := []string{"-controller", "-node-name=n", "-pod-name=p", "-listen=127.0.0.1:0"}
+	for name, c := range map[string]struct {
+		args   []string
+		status int
+		says   string
+	}{
+		"no mode":              {nil, exitUsage, "exactly one of -controller, -agent, -proxy"},
+		"two modes":            {[]string{"-agent", "--proxy"}, exitUsage, "-agent and -proxy exclude each other"},
+		"unknown flag":         {append(controller, "-frobnicate"), exitUsage, "frobnicate"},
+		"flag of another mode": {[]string{"-agent", "-max-unavailable=2"}, exitUsage, "max-unavailable"},
+		"not a flag":           {append(controller, "now"), exitUsage, `"now" is not a flag`},
+		"bad duration":         {append(controller, "-soak=soon"), exitUsage, "soak"},
+		"impossible limit":     {append(controller, "-max-unavailable=0"), exitUsage, "limit of unavailable nodes is 0"},
+		"lease times":          {append(controller, "-lease-duration=1s"), exitUsage, "-lease-duration must exceed"},
+		"no node name":         {[]string{"-agent", "-proxy-server=https://10.0.0.1"}, exitUsage, "node-name"},
+		"no kubeconfig":        {append(controller, "-kubeconfig=/nowhere/at/all"), exitFailed, "/nowhere/at/all"},
+		"broken kubeconfig":    {append(controller, "-kubeconfig="+broken), exitFailed, broken},
+		"outside a cluster":    {controller, exitFailed, "-kubeconfig"},
+		"address in use or bad": {append(controller, "-listen=256.0.0.1:1", "-kubeconfig="+workingKubeconfig(t)),
+			exitFailed, "256.0.0.1:1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out, errs bytes.Buffer
+			status := run(t.Context(), c.args, func(string) string { return "" }, &out, &errs)
+			said := errs.String()
+			lines := strings.Split(strings.TrimSpace(said), "\n")
+			last := lines[len(lines)-1]
+			assert.Equal(t, status, c.status, said)
+			assert.Assert(t, strings.HasPrefix(last, name0) && strings.Contains(last, c.says), "%q", said)
+			if c.status == exitUsage {
+				assert.Equal(t, len(lines), 1, said)
+			}
+		})
+	}
+}
+
+const name0 = "bottlerocket-update-operator: "
+
+// workingKubeconfig names an API server that nobody runs.
+func workingKubeconfig(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	assert.NilError(t, os.WriteFile(path, []byte(`{"apiVersion":"v1","kind":"Config","current-context":"c",
+"clusters":[{"name":"c","cluster":{"server":"https://127.0.0.1:1"}}],
+"contexts":[{"name":"c","context":{"cluster":"c","user":"u"}}],"users":[{"name":"u","user":{"token":"t"}}]}`), 0o600))
+	return path
+}
+
+func TestVersionAndHelp(t *testing.T) {
+	var out, errs bytes.Buffer
+	assert.Equal(t, run(t.Context(), []string{"-version"}, os.Getenv, &out, &errs), exitOK)
+	assert.Assert(t, strings.HasPrefix(out.String(), "bottlerocket-update-operator "))
+	out.Reset()
+	assert.Equal(t, run(t.Context(), []string{"-proxy", "-help"}, os.Getenv, &out, &errs), exitOK)
+	assert.Assert(t, strings.Contains(out.String(), "-proxy-listen"))
+	assert.Equal(t, errs.String(), "")
+}
