@@ -2,14 +2,14 @@ package authorizer
 
 import (
 	"context"
-	"encoding/json"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"time"
 
+	"github.com/pkg/errors"
 	"github.com/sirupsen/logrus"
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/telemetry"
 )
@@ -17,59 +17,60 @@ import (
 const (
 	// maxBody is far above an agent's patch.
 	maxBody = 64 << 10
-	// requestTime bounds every request that isn't a watch.
-	requestTime = 20 * time.Second
+	// requestTime bounds every request to the API server that isn't a watch, writeTime how long a peer may
+	// take to accept a piece of an answer.
+	requestTime = 15 * time.Second
+	writeTime   = 30 * time.Second
 )
 
 // handler is the proxy's API.
 type handler struct {
 	reviewer *reviewer
 	upstream *upstream
-	limits   *limits
+	limits   *kept[string, *limit]
+	audit    *auditor
 	metrics  *metrics
 	now      func() time.Time
 	log      logrus.FieldLogger
+	trust    trust
 	// stopping ends when the process shuts down; watches end with it.
 	stopping context.Context
 }
 
+// asked is a request of an identified agent.
+type asked struct {
+	call
+	token    string
+	identity Identity
+}
+
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	identity, refusal, err := h.reviewer.identify(r)
+	address, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
-		h.log.WithError(err).Warn("A token could not be reviewed")
-		refusal = refuse(ReasonUpstream, "the token could not be reviewed: the API server did not answer")
+		address = r.RemoteAddr
+	}
+	token := bearer(r)
+	who, err := h.reviewer.identify(r.Context(), token, address)
+	refusal := who.refusal
+	if err != nil {
+		refusal = h.unavailable(r.Context(), err)
 	}
 	if refusal == nil {
-		leave, ok := h.limits.enter(identity.PodUID)
-		if ok {
+		var leave func()
+		if leave, refusal = h.limits.of(who.identity.PodUID).enter(); refusal == nil {
 			defer leave()
-			refusal = h.serve(w, r, identity)
-		} else {
-			refusal = refuse(ReasonTooMany, "too many requests of one agent")
+			refusal = h.serve(w, r, token, who.identity)
 		}
 	}
 	if refusal != nil {
-		h.audit(r, identity, refusal)
+		h.audit.refused(r, who.identity, address, refusal)
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTime))
 		refusal.write(w)
 	}
 }
 
-func (h *handler) audit(r *http.Request, i Identity, refusal *Refusal) {
-	h.metrics.refused.WithLabelValues(string(refusal.Reason)).Inc()
-	log := h.log.WithFields(logrus.Fields{
-		telemetry.FieldNode: i.NodeName, telemetry.FieldPod: i.PodName, telemetry.FieldMethod: r.Method,
-		telemetry.FieldPath: r.URL.Path, telemetry.FieldReason: string(refusal.Reason), telemetry.FieldMessage: refusal.Message,
-	})
-	// A conflict is everyday life: somebody wrote first, and the agent looks again.
-	if refusal.Reason == ReasonConflict {
-		log.Debug("Refused a request")
-		return
-	}
-	log.Warn("Refused a request")
-}
-
 // serve answers the request, or returns why not; then nothing was written to w.
-func (h *handler) serve(w http.ResponseWriter, r *http.Request, i Identity) *Refusal {
+func (h *handler) serve(w http.ResponseWriter, r *http.Request, token string, i Identity) *Refusal {
 	c, refusal := parse(r)
 	if refusal != nil {
 		return refusal
@@ -77,124 +78,121 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, i Identity) *Ref
 	if c.node != i.NodeName {
 		return refuse(ReasonNode, "node %.80q is not the agent's own, %q", c.node, i.NodeName)
 	}
-	accept := metadataOnly(r.Header.Get("Accept"))
-	if accept == "" {
-		return refuse(ReasonAccept, "only metadata is served: ask for PartialObjectMetadata of meta.k8s.io/v1")
-	}
 	h.metrics.requests.WithLabelValues(string(c.verb)).Inc()
-	ctx := r.Context()
-	if c.verb != verbWatch {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, requestTime)
-		defer cancel()
+	a := asked{call: c, token: token, identity: i}
+	switch c.verb {
+	case verbPatch:
+		return h.patch(w, r, a)
+	case verbWatch:
+		return h.watch(w, r, a)
 	}
-	live, refusal := h.live(ctx, i)
-	if refusal != nil {
+	ctx, cancel := context.WithTimeout(r.Context(), requestTime)
+	defer cancel()
+	if refusal := h.own(ctx, i); refusal != nil {
 		return refusal
 	}
-	if c.verb == verbPatch {
-		return h.patch(ctx, w, r, c, i, live, accept)
-	}
-	if live.UID != i.NodeUID {
-		return refuse(ReasonNodeUID, "node %q is another one than the token was issued for", live.Name)
-	}
-	return h.read(ctx, w, c, accept)
-}
-
-// live reads the agent's Node now, from no cache.
-func (h *handler) live(ctx context.Context, i Identity) (Live, *Refusal) {
-	res, err := h.upstream.do(ctx, http.MethodGet, nodesPath+"/"+i.NodeName, nil, "application/json", "", nil)
+	res, answer, err := h.upstream.ask(ctx, http.MethodGet, c, nil)
 	if err != nil {
-		return Live{}, h.unavailable(err)
+		return h.unavailable(ctx, err)
 	}
-	defer res.Body.Close()
-	if res.StatusCode == http.StatusNotFound {
-		return Live{}, refuse(ReasonNodeUID, "node %q is gone", i.NodeName)
-	}
-	var n corev1.Node
-	if res.StatusCode != http.StatusOK || json.NewDecoder(res.Body).Decode(&n) != nil {
-		return Live{}, refuse(ReasonUpstream, "node %q could not be read: the API server answered %s", i.NodeName, res.Status)
-	}
-	return Live{Name: n.Name, UID: string(n.UID), ResourceVersion: n.ResourceVersion, Annotations: n.Annotations, Unschedulable: n.Spec.Unschedulable}, nil
+	return h.answer(w, res, answer)
 }
 
-func (h *handler) unavailable(err error) *Refusal {
-	h.log.WithError(err).Warn("The API server could not be asked")
-	return refuse(ReasonUpstream, "the API server did not answer")
+// own refuses if the node isn't any more the one that the token was issued for.
+func (h *handler) own(ctx context.Context, i Identity) *Refusal {
+	live, refusal, err := h.upstream.live(ctx, i.NodeName, acceptMetadata)
+	switch {
+	case err != nil:
+		return h.unavailable(ctx, err)
+	case refusal != nil:
+		return refusal
+	case live.UID != i.NodeUID:
+		return otherNode(i.NodeName)
+	}
+	return nil
 }
 
-func (h *handler) patch(ctx context.Context, w http.ResponseWriter, r *http.Request, c call, i Identity, live Live, accept string) *Refusal {
-	if kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); strings.TrimSpace(kind) != patchType {
-		return refuse(ReasonPatchType, "content type %.60q is not allowed: send %s", r.Header.Get("Content-Type"), patchType)
+func (h *handler) unavailable(ctx context.Context, err error) *Refusal {
+	// A peer that went away is no trouble of the API server's.
+	if !errors.Is(ctx.Err(), context.Canceled) {
+		h.audit.upstream(err)
+	}
+	return refuse(ReasonUpstream, "the proxy got no answer of the API server")
+}
+
+// patch reads the whole patch first, so that the node is judged as it stands once nothing but the write
+// is left to do.
+func (h *handler) patch(w http.ResponseWriter, r *http.Request, a asked) *Refusal {
+	if kinds := r.Header.Values("Content-Type"); len(kinds) != 1 || !isPatch(kinds[0]) {
+		return refuse(ReasonPatchType, "content type %.60q is not allowed: send %s", strings.Join(kinds, ", "), patchType)
+	}
+	if r.Header.Get("Content-Encoding") != "" {
+		return refuse(ReasonPatchType, "a patch has no content encoding")
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err != nil {
 		return refuse(ReasonPatch, "the patch could not be read, or is longer than %d bytes", maxBody)
 	}
-	p, err := ParsePatch(body)
-	if err != nil {
-		return refuse(ReasonPatch, "%v", err)
+	p, refusal := ParsePatch(body)
+	if refusal != nil {
+		return refusal
 	}
-	if refusal := Judge(Write{Identity: i, Live: live, Patch: p, Now: h.now()}); refusal != nil {
+	ctx, cancel := context.WithTimeout(r.Context(), requestTime)
+	defer cancel()
+	live, refusal, err := h.upstream.live(ctx, a.identity.NodeName, acceptNode)
+	if err != nil {
+		return h.unavailable(ctx, err)
+	}
+	if refusal != nil {
+		return refusal
+	}
+	if refusal := Judge(Write{Identity: a.identity, Live: live, Patch: p, Now: h.now()}); refusal != nil {
 		return refusal
 	}
 	if body, err = p.body(); err != nil {
 		return refuse(ReasonPatch, "%v", err)
 	}
-	res, err := h.upstream.do(ctx, http.MethodPatch, nodesPath+"/"+c.node, c.query, accept, patchType, body)
+	res, answer, err := h.upstream.ask(ctx, http.MethodPatch, a.call, body)
 	if err != nil {
-		return h.unavailable(err)
+		// It may or may not have been written: the agent looks again.
+		return h.unavailable(ctx, err)
 	}
-	h.pass(w, res)
-	return nil
+	h.log.WithFields(logrus.Fields{telemetry.FieldNode: a.node, telemetry.FieldStatus: res.StatusCode}).Debug("Wrote a report")
+	return h.answer(w, res, answer)
 }
 
-func (h *handler) read(ctx context.Context, w http.ResponseWriter, c call, accept string) *Refusal {
-	path := nodesPath
-	if c.verb == verbGet {
-		path += "/" + c.node
-	} else {
-		// Replaced, never added to: two selectors would be one that is not ours.
-		c.query.Set("fieldSelector", "metadata.name="+c.node)
-	}
-	if c.verb == verbWatch {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithCancel(ctx)
-		defer cancel()
-		defer context.AfterFunc(h.stopping, cancel)()
-		h.metrics.watches.Inc()
-		defer h.metrics.watches.Dec()
-	}
-	res, err := h.upstream.do(ctx, http.MethodGet, path, c.query, accept, "", nil)
-	if err != nil {
-		return h.unavailable(err)
-	}
-	h.pass(w, res)
-	return nil
+// isPatch tells if a Content-Type is the one patch type, with no parameter but its character set.
+func isPatch(kind string) bool {
+	kind, param, _ := strings.Cut(kind, ";")
+	param = strings.ToLower(strings.TrimSpace(param))
+	return strings.TrimSpace(kind) == patchType && (param == "" || param == "charset=utf-8")
 }
 
-// pass hands an answer on as it comes, each piece at once: a watch is a body that goes on.
-func (h *handler) pass(w http.ResponseWriter, res *http.Response) {
-	defer res.Body.Close()
-	for _, k := range []string{"Content-Type", "Retry-After", "Warning", "Audit-Id"} {
-		if v := res.Header.Get(k); v != "" {
-			w.Header().Set(k, v)
+// passedHeaders of an answer go on.
+var passedHeaders = []string{"Content-Type", "Retry-After", "Warning", "Audit-Id"}
+
+// head starts an answer as the API server started its own. What is between proxy and API server isn't
+// the agent's matter.
+func (h *handler) head(w http.ResponseWriter, res *http.Response) *Refusal {
+	if res.StatusCode == http.StatusUnauthorized || res.StatusCode < 200 || res.StatusCode >= 300 && res.StatusCode < 400 {
+		h.audit.upstream(errors.Errorf("the answer %s can't be passed on", res.Status))
+		return refuse(ReasonUpstream, "the API server answered the proxy with %d", res.StatusCode)
+	}
+	for _, k := range passedHeaders {
+		for _, v := range res.Header.Values(k) {
+			w.Header().Add(k, v)
 		}
 	}
+	w.Header().Set("Cache-Control", "no-cache, private")
 	w.WriteHeader(res.StatusCode)
-	control := http.NewResponseController(w)
-	_ = control.Flush()
-	buffer := make([]byte, 8<<10)
-	for {
-		n, err := res.Body.Read(buffer)
-		if n > 0 {
-			if _, werr := w.Write(buffer[:n]); werr != nil {
-				return
-			}
-			_ = control.Flush()
-		}
-		if err != nil {
-			return
-		}
+	return nil
+}
+
+func (h *handler) answer(w http.ResponseWriter, res *http.Response, body []byte) *Refusal {
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTime))
+	if refusal := h.head(w, res); refusal != nil {
+		return refusal
 	}
+	_, _ = w.Write(body)
+	return nil
 }

@@ -3,6 +3,7 @@ package authorizer
 import (
 	"flag"
 	"io"
+	"net"
 	"time"
 
 	"github.com/pkg/errors"
@@ -23,7 +24,8 @@ type Options struct {
 	// CALife and CertificateLife are how long what the proxy makes itself is valid; each is renewed at two
 	// thirds of it. CASettle is how long a new CA is published before anything is signed with it.
 	CALife, CertificateLife, CASettle time.Duration
-	// CertFile, KeyFile and CertCAFile are a certificate of the user's own; empty: the proxy makes one.
+	// CertFile and KeyFile are a certificate of the user's own; empty: the proxy makes one. CertCAFile is
+	// what agents are to trust then; empty: the user tells them.
 	CertFile, KeyFile, CertCAFile string
 
 	Kubeconfig          string
@@ -64,7 +66,7 @@ func (o *Options) AddFlags(fs *flag.FlagSet) {
 	fs.DurationVar(&o.CASettle, "ca-settle", o.CASettle, "how long a new CA is published before it signs")
 	fs.StringVar(&o.CertFile, "tls-cert-file", o.CertFile, "certificate of your own; may change at any time (default: made by the proxy)")
 	fs.StringVar(&o.KeyFile, "tls-key-file", o.KeyFile, "key of that certificate")
-	fs.StringVar(&o.CertCAFile, "tls-ca-file", o.CertCAFile, "CA of that certificate, for the agents")
+	fs.StringVar(&o.CertCAFile, "tls-ca-file", o.CertCAFile, "CA of that certificate, told to the agents (default: you tell them)")
 	fs.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "kubeconfig file, outside a cluster")
 	fs.StringVar(&o.ListenAddress, "listen", o.ListenAddress, "address for metrics and probes")
 	fs.StringVar(&o.LogLevel, "log-level", o.LogLevel, "one of: "+telemetry.Levels)
@@ -88,8 +90,15 @@ func (o Options) Validate() error {
 			o.CALife, o.CertificateLife)
 	case o.CASettle < 0 || o.CASettle > o.CALife/6:
 		return errors.Errorf("flag -ca-settle is %s: give at most a sixth of -ca-life, %s", o.CASettle, o.CALife/6)
-	case (o.CertFile == "") != (o.KeyFile == "") || (o.CertFile == "") != (o.CertCAFile == ""):
-		return errors.New("flags -tls-cert-file, -tls-key-file and -tls-ca-file belong together: give all or none")
+	case (o.CertFile == "") != (o.KeyFile == ""):
+		return errors.New("flags -tls-cert-file and -tls-key-file belong together: give both or none")
+	case o.CertFile == "" && o.CertCAFile != "":
+		return errors.New("flag -tls-ca-file is given without -tls-cert-file: a CA goes with a certificate of your own")
+	}
+	for _, f := range []struct{ name, value string }{{"proxy-listen", o.ServeAddress}, {"listen", o.ListenAddress}} {
+		if _, port, err := net.SplitHostPort(f.value); err != nil || port == "" {
+			return errors.Errorf("flag -%s is %q: give HOST:PORT, or :PORT for all addresses", f.name, f.value)
+		}
 	}
 	if _, err := telemetry.NewLogger(io.Discard, o.LogLevel, o.LogFormat); err != nil {
 		return errors.WithMessage(err, "flags -log-level and -log-format")

@@ -3,14 +3,15 @@ package authorizer
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"maps"
 	"unicode/utf8"
 
 	"github.com/pkg/errors"
 )
 
-// maxKeys and maxValue bound a patch; marker's own limits per key are tighter.
 const (
+	// maxKeys and maxValue bound a patch; marker's own limits per key are tighter.
 	maxKeys  = 32
 	maxValue = 1024
 )
@@ -22,83 +23,133 @@ type Patch struct {
 	Annotations map[string]*string
 }
 
-// ParsePatch reads a merge patch strictly: a field that isn't known is a change that nobody judged.
-func ParsePatch(body []byte) (Patch, error) {
-	var p struct {
-		APIVersion string `json:"apiVersion"`
-		Kind       string `json:"kind"`
-		Metadata   struct {
-			ResourceVersion string             `json:"resourceVersion"`
-			Annotations     map[string]*string `json:"annotations"`
-		} `json:"metadata"`
+// ParsePatch reads a merge patch strictly. A field that isn't known is a change that nobody judged; a
+// name that comes twice, or in another case, could be read in two ways; null instead of an object would
+// delete all that is in it.
+func ParsePatch(body []byte) (Patch, *Refusal) {
+	if !utf8.Valid(body) {
+		return Patch{}, refuse(ReasonPatch, "the patch is not valid UTF-8")
 	}
-	if err := unique(body); err != nil {
-		return Patch{}, err
-	}
-	d := json.NewDecoder(bytes.NewReader(body))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&p); err != nil {
-		return Patch{}, errors.Wrap(err, "decoding the patch")
-	}
-	if d.More() {
-		return Patch{}, errors.New("decoding the patch: something follows its object")
-	}
-	if p.APIVersion != "" && p.APIVersion != "v1" || p.Kind != "" && p.Kind != "Node" {
-		return Patch{}, errors.New("the patch is not one of a Node")
-	}
-	if len(p.Metadata.Annotations) > maxKeys {
-		return Patch{}, errors.Errorf("the patch has %d annotations, more than %d", len(p.Metadata.Annotations), maxKeys)
-	}
-	for k, v := range p.Metadata.Annotations {
-		if v != nil && (len(*v) > maxValue || !utf8.ValidString(*v)) {
-			return Patch{}, errors.Errorf("annotation %.80q is too long or not UTF-8", k)
+	var p Patch
+	r := reader{json.NewDecoder(bytes.NewReader(body))}
+	refusal := r.object("the patch", func(name string) *Refusal {
+		switch name {
+		case "apiVersion":
+			return r.constant(name, "v1")
+		case "kind":
+			return r.constant(name, "Node")
+		case "metadata":
+			return r.metadata(&p)
 		}
+		return refuse(ReasonField, "the patch changes %.80q, which is not the agent's", name)
+	})
+	if refusal != nil {
+		return Patch{}, refusal
 	}
-	return Patch{ResourceVersion: p.Metadata.ResourceVersion, Annotations: p.Metadata.Annotations}, nil
+	if _, err := r.Token(); err != io.EOF {
+		return Patch{}, refuse(ReasonPatch, "something follows the patch")
+	}
+	return p, nil
 }
 
-// unique refuses objects that name a field twice, or in another case: two readers could see two patches.
-func unique(body []byte) error {
-	d := json.NewDecoder(bytes.NewReader(body))
-	return walk(d, 0)
+// reader reads a patch piece by piece and stops at the first that doesn't belong there, so that neither
+// depth nor size of the rest matters.
+type reader struct{ *json.Decoder }
+
+func (r reader) metadata(p *Patch) *Refusal {
+	return r.object("metadata", func(name string) *Refusal {
+		var refusal *Refusal
+		switch name {
+		case "resourceVersion":
+			p.ResourceVersion, refusal = r.text(name)
+		case "annotations":
+			p.Annotations = map[string]*string{}
+			refusal = r.annotations(p.Annotations)
+		default:
+			refusal = refuse(ReasonField, "the patch changes %.80q, which is not the agent's", "metadata."+name)
+		}
+		return refusal
+	})
 }
 
-func walk(d *json.Decoder, depth int) error {
-	token, err := d.Token()
-	if err != nil {
-		return errors.Wrap(err, "decoding the patch")
-	}
-	delim, ok := token.(json.Delim)
-	if !ok {
+func (r reader) annotations(into map[string]*string) *Refusal {
+	return r.object("metadata.annotations", func(name string) *Refusal {
+		if len(into) == maxKeys {
+			return refuse(ReasonPatch, "the patch has more than %d annotations", maxKeys)
+		}
+		token, err := r.Token()
+		if err != nil {
+			return unreadable(err)
+		}
+		switch v := token.(type) {
+		case nil:
+			into[name] = nil
+		case string:
+			if len(v) > maxValue {
+				return refuse(ReasonValue, "annotation %.80q is %d bytes long, more than %d", name, len(v), maxValue)
+			}
+			into[name] = &v
+		default:
+			return refuse(ReasonPatch, "annotation %.80q is neither a string nor null", name)
+		}
 		return nil
+	})
+}
+
+// object reads an object; value reads the value of each name.
+func (r reader) object(what string, value func(name string) *Refusal) *Refusal {
+	token, err := r.Token()
+	if err != nil {
+		return unreadable(err)
 	}
-	if depth > 4 || delim != '{' {
-		return errors.New("the patch has an array or too many levels")
+	if token != json.Delim('{') {
+		return refuse(ReasonPatch, "%s is not an object", what)
 	}
 	seen := map[string]bool{}
-	for d.More() {
-		name, err := d.Token()
+	for r.More() {
+		token, err := r.Token()
 		if err != nil {
-			return errors.Wrap(err, "decoding the patch")
+			return unreadable(err)
 		}
-		key, _ := name.(string)
-		if seen[key] {
-			return errors.Errorf("the patch names %.80q twice", key)
+		name, ok := token.(string)
+		if !ok {
+			return refuse(ReasonPatch, "%s has a name that is no string", what)
 		}
-		seen[key] = true
-		if depth < 2 && !known[key] {
-			return errors.Errorf("the patch changes %.80q, which is not the agent's", key)
+		if seen[name] {
+			return refuse(ReasonPatch, "%s names %.80q twice", what, name)
 		}
-		if err := walk(d, depth+1); err != nil {
-			return err
+		seen[name] = true
+		if refusal := value(name); refusal != nil {
+			return refusal
 		}
 	}
-	_, err = d.Token()
-	return errors.Wrap(err, "decoding the patch")
+	if _, err = r.Token(); err != nil {
+		return unreadable(err)
+	}
+	return nil
 }
 
-// known are the fields that a patch may have above the annotations, in exactly this case.
-var known = map[string]bool{"apiVersion": true, "kind": true, "metadata": true, "resourceVersion": true, "annotations": true}
+func (r reader) text(name string) (string, *Refusal) {
+	token, err := r.Token()
+	if err != nil {
+		return "", unreadable(err)
+	}
+	s, ok := token.(string)
+	if !ok || len(s) > maxValue {
+		return "", refuse(ReasonPatch, "%q is no string, or too long a one", name)
+	}
+	return s, nil
+}
+
+func (r reader) constant(name, want string) *Refusal {
+	s, refusal := r.text(name)
+	if refusal == nil && s != want {
+		refusal = refuse(ReasonPatch, "the patch is not one of a Node: %q is %.80q", name, s)
+	}
+	return refusal
+}
+
+func unreadable(err error) *Refusal { return refuse(ReasonPatch, "the patch can't be read: %v", err) }
 
 // body is the patch as it goes on to the API server: made anew, so that only what was judged is in it.
 func (p Patch) body() ([]byte, error) {

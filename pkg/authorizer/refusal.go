@@ -14,33 +14,64 @@ type Reason string
 
 // The closed list of reasons.
 const (
-	ReasonNoToken     Reason = "NoToken"
-	ReasonBadToken    Reason = "BadToken"
-	ReasonAccount     Reason = "WrongAccount"
-	ReasonUnbound     Reason = "TokenNotBoundToNode"
-	ReasonNode        Reason = "OtherNode"
-	ReasonNodeUID     Reason = "OtherNodeOfThatName"
-	ReasonVerb        Reason = "VerbNotAllowed"
-	ReasonQuery       Reason = "QueryNotAllowed"
-	ReasonAccept      Reason = "MetadataOnly"
-	ReasonPatchType   Reason = "PatchTypeNotAllowed"
-	ReasonPatch       Reason = "PatchNotUnderstood"
-	ReasonVersion     Reason = "NoResourceVersion"
-	ReasonConflict    Reason = "Conflict"
-	ReasonKey         Reason = "KeyNotAllowed"
-	ReasonValue       Reason = "ValueNotAllowed"
-	ReasonIntent      Reason = "NotTheStandingIntent"
-	ReasonUntil       Reason = "IntentExpired"
-	ReasonPaused      Reason = "Paused"
-	ReasonAfterError  Reason = "BusyAfterError"
+	// ReasonNoToken: there is no bearer token, or nothing that could be one.
+	ReasonNoToken Reason = "NoToken"
+	// ReasonBadToken: the API server doesn't know the token, or it is for another audience.
+	ReasonBadToken Reason = "BadToken"
+	// ReasonAccount: the token is of another account than the agents'.
+	ReasonAccount Reason = "WrongAccount"
+	// ReasonUnbound: the token isn't bound to a pod on a node.
+	ReasonUnbound Reason = "TokenNotBoundToNode"
+	// ReasonNode: the request is about another node than the agent's own.
+	ReasonNode Reason = "OtherNode"
+	// ReasonNodeUID: the node is gone, or another one has its name.
+	ReasonNodeUID Reason = "OtherNodeOfThatName"
+	// ReasonVerb: no path, or no method on it, that is served.
+	ReasonVerb Reason = "VerbNotAllowed"
+	// ReasonQuery: a query that could mean more than was judged.
+	ReasonQuery Reason = "QueryNotAllowed"
+	// ReasonAccept: the request didn't ask for metadata.
+	ReasonAccept Reason = "MetadataOnly"
+	// ReasonPatchType: another patch than a merge patch.
+	ReasonPatchType Reason = "PatchTypeNotAllowed"
+	// ReasonPatch: the patch can't be read, or not in one way only.
+	ReasonPatch Reason = "PatchNotUnderstood"
+	// ReasonField: the patch changes something else than annotations.
+	ReasonField Reason = "FieldNotAllowed"
+	// ReasonVersion: the patch doesn't say what it was made from.
+	ReasonVersion Reason = "NoResourceVersion"
+	// ReasonConflict: the node was changed since. This is everyday life: the agent looks again.
+	ReasonConflict Reason = "Conflict"
+	// ReasonKey: an annotation that isn't the agent's.
+	ReasonKey Reason = "KeyNotAllowed"
+	// ReasonValue: a value that can't be read back or is out of its limits.
+	ReasonValue Reason = "ValueNotAllowed"
+	// ReasonIntent: an answer to something else than the intent that stands.
+	ReasonIntent Reason = "NotTheStandingIntent"
+	// ReasonUntil: too late to begin.
+	ReasonUntil Reason = "IntentExpired"
+	// ReasonPaused: nothing begins on a paused node.
+	ReasonPaused Reason = "Paused"
+	// ReasonAfterError: an intent that failed doesn't begin again.
+	ReasonAfterError Reason = "BusyAfterError"
+	// ReasonAfterAnswer: an intent that was answered otherwise doesn't begin again.
+	ReasonAfterAnswer Reason = "BusyAfterAnswer"
+	// ReasonNotCordoned: nobody reboots a node that takes new pods.
 	ReasonNotCordoned Reason = "NotCordoned"
-	ReasonTooMany     Reason = "TooManyRequests"
-	ReasonUpstream    Reason = "APIServerUnavailable"
+	// ReasonRebooted: one intent is one reboot at most.
+	ReasonRebooted Reason = "AlreadyRebooted"
+	// ReasonUnproven: success that the report's own facts deny.
+	ReasonUnproven Reason = "ReadyNotProven"
+	// ReasonTooMany: one agent, or one address without a good token, asks too often.
+	ReasonTooMany Reason = "TooManyRequests"
+	// ReasonUpstream: the API server didn't answer, or not in a way that could be passed on.
+	ReasonUpstream Reason = "APIServerUnavailable"
 )
 
 var reasons = []Reason{ReasonNoToken, ReasonBadToken, ReasonAccount, ReasonUnbound, ReasonNode, ReasonNodeUID, ReasonVerb,
-	ReasonQuery, ReasonAccept, ReasonPatchType, ReasonPatch, ReasonVersion, ReasonConflict, ReasonKey, ReasonValue, ReasonIntent,
-	ReasonUntil, ReasonPaused, ReasonAfterError, ReasonNotCordoned, ReasonTooMany, ReasonUpstream}
+	ReasonQuery, ReasonAccept, ReasonPatchType, ReasonPatch, ReasonField, ReasonVersion, ReasonConflict, ReasonKey, ReasonValue,
+	ReasonIntent, ReasonUntil, ReasonPaused, ReasonAfterError, ReasonAfterAnswer, ReasonNotCordoned, ReasonRebooted, ReasonUnproven,
+	ReasonTooMany, ReasonUpstream}
 
 // Reasons is the closed list.
 func Reasons() []Reason { return slices.Clone(reasons) }
@@ -54,8 +85,6 @@ type Refusal struct {
 func refuse(r Reason, format string, args ...any) *Refusal {
 	return &Refusal{Reason: r, Message: fmt.Sprintf(format, args...)}
 }
-
-func (r *Refusal) Error() string { return r.Message }
 
 // status is the refusal as the Kubernetes API says it.
 func (r *Refusal) status() metav1.Status {
@@ -74,12 +103,18 @@ func (r *Refusal) status() metav1.Status {
 	return s
 }
 
+// write answers with the refusal. It is JSON whatever was asked for: clients read it by its Content-Type.
 func (r *Refusal) write(w http.ResponseWriter) {
 	s := r.status()
+	body, err := json.Marshal(s)
+	if err != nil {
+		panic("authorizer: " + err.Error())
+	}
 	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
 	if r.Reason == ReasonTooMany {
 		w.Header().Set("Retry-After", "1")
 	}
 	w.WriteHeader(int(s.Code))
-	_ = json.NewEncoder(w).Encode(s)
+	_, _ = w.Write(body)
 }

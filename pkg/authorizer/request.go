@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // verb is what a request asks for.
@@ -20,39 +21,73 @@ const (
 const (
 	nodesPath = "/api/v1/nodes"
 	patchType = "application/merge-patch+json"
-	// watchTime bounds a watch, and with it how long a token that was revoked can still see its Node's
-	// metadata. client-go's own watches last 5 to 10 minutes.
-	watchTime = 10 * 60
+	// fieldManager is the name that reports are written under.
+	fieldManager = "bottlerocket-update-agent"
+	// watchTime bounds a watch. client-go's own watches last 5 to 10 minutes.
+	watchTime = 10 * time.Minute
 )
 
-// passed are the query parameters that a read may have; WatchList needs most of them.
+// passed are the query parameters that a list or a watch may have; WatchList needs most of them.
 var passed = map[string]bool{"watch": true, "allowWatchBookmarks": true, "sendInitialEvents": true, "resourceVersion": true,
-	"resourceVersionMatch": true, "timeoutSeconds": true, "limit": true, "continue": true, "fieldSelector": true}
+	"resourceVersionMatch": true, "timeoutSeconds": true, "timeout": true, "limit": true, "continue": true, "fieldSelector": true}
 
 // call is a request that is in form, with the query as it goes on.
 type call struct {
 	verb  verb
 	node  string
 	query url.Values
+	// accept asks for metadata alone.
+	accept string
 }
 
-// parse decides on the form of a request: its path, its method, its query. Whose node it is comes later.
+// path of the call at the API server. A list keeps to its node by the field selector.
+func (c call) path() string {
+	if c.verb == verbList || c.verb == verbWatch {
+		return nodesPath
+	}
+	return nodesPath + "/" + c.node
+}
+
+// parse decides on the form of a request: its path, its method, its query, what it accepts. Whose node
+// it is comes later.
 func parse(r *http.Request) (call, *Refusal) {
+	c, refusal := parseURL(r)
+	if refusal != nil {
+		return call{}, refusal
+	}
+	if c.accept = metadataOnly(r.Header.Values("Accept")); c.accept == "" {
+		return call{}, refuse(ReasonAccept, "only metadata is served: ask for PartialObjectMetadata of meta.k8s.io/v1")
+	}
+	return c, nil
+}
+
+func parseURL(r *http.Request) (call, *Refusal) {
+	// A path that would have to be unescaped can be read in two ways.
+	if r.URL.RawPath != "" || r.URL.Opaque != "" {
+		return call{}, refuse(ReasonVerb, "path %.80q is not served here", r.URL.Path)
+	}
 	q, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
 		return call{}, refuse(ReasonQuery, "the query can't be read")
 	}
+	for k, v := range q {
+		if len(v) != 1 {
+			return call{}, refuse(ReasonQuery, "query parameter %.40q is given %d times", k, len(v))
+		}
+	}
 	if r.URL.Path == nodesPath {
-		return parseList(r, q)
+		return parseList(r.Method, q)
 	}
 	name, ok := strings.CutPrefix(r.URL.Path, nodesPath+"/")
-	if !ok || name == "" || strings.Contains(name, "/") || r.URL.RawPath != "" {
+	if !ok || name == "" || strings.Contains(name, "/") {
 		return call{}, refuse(ReasonVerb, "path %.80q is not served here", r.URL.Path)
 	}
 	switch r.Method {
 	case http.MethodGet:
-		if len(q) > 0 && (len(q) > 1 || !q.Has("resourceVersion")) {
-			return call{}, refuse(ReasonQuery, "a get has no query")
+		for k := range q {
+			if k != "resourceVersion" {
+				return call{}, refuse(ReasonQuery, "query parameter %.40q is not allowed", k)
+			}
 		}
 		return call{verb: verbGet, node: name, query: q}, nil
 	case http.MethodPatch:
@@ -63,18 +98,15 @@ func parse(r *http.Request) (call, *Refusal) {
 		}
 		return call{verb: verbPatch, node: name, query: url.Values{"fieldManager": {fieldManager}}}, nil
 	}
-	return call{}, refuse(ReasonVerb, "method %.20s is not allowed on a node", r.Method)
+	return call{}, refuse(ReasonVerb, "method %.20q is not allowed on a node", r.Method)
 }
 
-// fieldManager is the name that reports are written under.
-const fieldManager = "bottlerocket-update-agent"
-
-func parseList(r *http.Request, q url.Values) (call, *Refusal) {
-	if r.Method != http.MethodGet {
-		return call{}, refuse(ReasonVerb, "method %.20s is not allowed on nodes", r.Method)
+func parseList(method string, q url.Values) (call, *Refusal) {
+	if method != http.MethodGet {
+		return call{}, refuse(ReasonVerb, "method %.20q is not allowed on nodes", method)
 	}
-	for k, v := range q {
-		if !passed[k] || len(v) != 1 {
+	for k := range q {
+		if !passed[k] {
 			return call{}, refuse(ReasonQuery, "query parameter %.40q is not allowed", k)
 		}
 	}
@@ -82,31 +114,68 @@ func parseList(r *http.Request, q url.Values) (call, *Refusal) {
 	if !ok || name == "" || strings.ContainsAny(name, ",=!\\") {
 		return call{}, refuse(ReasonQuery, "nodes are only shown by the field selector metadata.name=NODE")
 	}
+	// Replaced, never added to: two selectors would be one that nobody judged.
+	q.Set("fieldSelector", "metadata.name="+name)
 	c := call{verb: verbList, node: name, query: q}
-	if on, _ := strconv.ParseBool(q.Get("watch")); on {
+	if !q.Has("watch") {
+		return c, nil
+	}
+	// The API server reads more than true and 1 as yes. Only what both sides read alike goes on.
+	on, err := strconv.ParseBool(q.Get("watch"))
+	if err != nil {
+		return call{}, refuse(ReasonQuery, "query parameter watch is neither true nor false")
+	}
+	q.Set("watch", strconv.FormatBool(on))
+	if on {
 		c.verb = verbWatch
-		if n, err := strconv.Atoi(q.Get("timeoutSeconds")); err != nil || n < 1 || n > watchTime {
-			q.Set("timeoutSeconds", strconv.Itoa(watchTime))
+		most := int(watchTime / time.Second)
+		if n, err := strconv.Atoi(q.Get("timeoutSeconds")); err != nil || n < 1 || n > most {
+			q.Set("timeoutSeconds", strconv.Itoa(most))
 		}
 	}
 	return c, nil
 }
 
-// metadataOnly keeps of an Accept header what asks for metadata alone. Empty: nothing did.
-func metadataOnly(accept string) string {
-	var kept []string
-	for clause := range strings.SplitSeq(accept, ",") {
-		c := strings.ReplaceAll(strings.TrimSpace(clause), " ", "")
-		parts := strings.Split(c, ";")
-		partial, group, version := false, false, false
-		for _, p := range parts[1:] {
-			partial = partial || p == "as=PartialObjectMetadata" || p == "as=PartialObjectMetadataList"
-			group = group || p == "g=meta.k8s.io"
-			version = version || p == "v=v1"
-		}
-		if partial && group && version {
-			kept = append(kept, c)
+// mediaTypes are what the API server and client-go both speak.
+var mediaTypes = []string{"application/vnd.kubernetes.protobuf", "application/json"}
+
+// metadataOnly keeps of Accept headers what asks for metadata alone, made anew. Empty: nothing did.
+func metadataOnly(headers []string) string {
+	var out []string
+	for clause := range strings.SplitSeq(strings.Join(headers, ","), ",") {
+		kind, params, _ := strings.Cut(clause, ";")
+		for _, m := range mediaTypes {
+			if as := transformed(params); strings.TrimSpace(kind) == m && as != "" {
+				out = append(out, m+";as="+as+";g=meta.k8s.io;v=v1")
+			}
 		}
 	}
-	return strings.Join(kept, ",")
+	return strings.Join(out, ",")
+}
+
+// transformed returns which form of metadata a clause's parameters ask for; empty if they are others.
+func transformed(params string) string {
+	as, group, version := "", false, false
+	for p := range strings.SplitSeq(params, ";") {
+		switch p = strings.TrimSpace(p); p {
+		case "as=PartialObjectMetadata", "as=PartialObjectMetadataList":
+			if as != "" {
+				return ""
+			}
+			as = strings.TrimPrefix(p, "as=")
+		case "g=meta.k8s.io":
+			group = true
+		case "v=v1":
+			version = true
+		default:
+			// A quality is only an order; ours is the one they come in.
+			if !strings.HasPrefix(p, "q=") {
+				return ""
+			}
+		}
+	}
+	if !group || !version {
+		return ""
+	}
+	return as
 }

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"time"
+	"unicode"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 )
@@ -24,55 +25,90 @@ type Write struct {
 	Now time.Time
 }
 
-// answerKeys are the keys that answer an intent; the agent's others are facts.
-var answerKeys = []marker.Key{marker.KeyActiveID, marker.KeyActionState, marker.KeyMessage}
-
 // Judge returns why a write is refused, nil if it is allowed. In this order:
 //
-//  1. The Node is the one that the token was issued for, by name and UID.
-//  2. The patch was made from the resourceVersion that stands now (409 else: look again).
-//  3. Every key is the agent's own; a deletion is a change like any other.
-//  4. Every value that is set can be read back and is within its limit.
-//  5. Facts may be written at any time. If nothing but facts changes, that is all. An answer that is
-//     written once more counts as one, so that `busy` can be affirmed against what stands now.
-//  6. An answer names the intent that stands, which can be read.
-//  7. `busy` begins: not after intent-until, not on a paused node, not after this intent was answered
-//     `error`, and for a reboot only while the node is cordoned.
-//  8. `error` says what is wrong.
+//  1. The Node is the one that the token was issued for, by name and by UID.
+//  2. The patch says which resourceVersion it was made from.
+//  3. Every key is the agent's own. A deletion is a change like any other.
+//  4. That resourceVersion stands now (409 else: look again).
+//  5. Every value that is set is one line that can be printed, can be read back, and is within its limit.
+//  6. Facts may be written at any time. If no answer changes, that is all. But `busy` that is written once
+//     more counts as an answer, so that it is affirmed against what stands now.
+//  7. An answer names the intent that stands. An intent that can't be read can't be answered, and answer
+//     and facts together can be read back.
+//  8. `busy` begins: only if nothing or `busy` was answered to this intent before, not after intent-until,
+//     not on a paused node, and for a reboot only while the node is cordoned and in the boot that is to be
+//     left behind.
+//  9. `ready` doesn't contradict the facts beside it: to a reboot it needs another boot ID than the one to
+//     be left behind; after an `error` on a prepare, the target must be what the host runs by now.
+//  10. `error` says what is wrong.
 //
-// Older and newer builds get along with this: which answer suits which action is the agent's matter.
+// This is what safety needs and no more, so that older and newer builds get along: which answer suits
+// which action otherwise is the agent's matter. All that is read of the Node here is of Live's
+// resourceVersion, and the write has it as its precondition.
 func Judge(w Write) *Refusal {
 	l := w.Live
 	if l.Name != w.Identity.NodeName {
-		return refuse(ReasonNode, "node %q is not the agent's own, %q", l.Name, w.Identity.NodeName)
+		return refuse(ReasonNode, "node %.80q is not the agent's own, %q", l.Name, w.Identity.NodeName)
 	}
 	if l.UID != w.Identity.NodeUID {
-		return refuse(ReasonNodeUID, "node %q is another one than the token was issued for", l.Name)
+		return otherNode(l.Name)
 	}
 	if w.Patch.ResourceVersion == "" {
 		return refuse(ReasonVersion, "the patch has no metadata.resourceVersion")
 	}
-	if w.Patch.ResourceVersion != l.ResourceVersion {
-		return refuse(ReasonConflict, "node %q was changed since resourceVersion %s: look again", l.Name, w.Patch.ResourceVersion)
-	}
 	keys := slices.Sorted(maps.Keys(w.Patch.Annotations))
 	for _, k := range keys {
 		if !marker.Owns(marker.WriterAgent, k) {
-			return refuse(ReasonKey, "annotation %q is not the agent's to write", k)
+			return refuse(ReasonKey, "annotation %.80q is not the agent's to write", k)
 		}
 	}
+	if w.Patch.ResourceVersion != l.ResourceVersion {
+		return refuse(ReasonConflict, "node %q was changed since resourceVersion %.40q: look again", l.Name, w.Patch.ResourceVersion)
+	}
 	after := w.Patch.apply(l.Annotations)
-	_, problems := marker.DecodeReport(after)
-	for _, p := range problems {
-		if _, touched := w.Patch.Annotations[string(p.Key)]; touched {
-			return refuse(ReasonValue, "annotation %s", p)
-		}
+	if refusal := judgeValues(w.Patch, after); refusal != nil {
+		return refusal
 	}
 	if !answers(w.Patch, l.Annotations, after) {
 		return nil
 	}
 	return judgeAnswer(w, after)
 }
+
+func otherNode(name string) *Refusal {
+	return refuse(ReasonNodeUID, "node %q is another one than the token was issued for", name)
+}
+
+// flagKeys are for people and their scripts, so marker doesn't read them.
+var flagKeys = []marker.Key{marker.KeyActionActive, marker.KeyUpdateAvailable}
+
+func judgeValues(p Patch, after map[string]string) *Refusal {
+	for _, k := range slices.Sorted(maps.Keys(p.Annotations)) {
+		v := p.Annotations[k]
+		if v == nil {
+			continue
+		}
+		for _, r := range *v {
+			if !unicode.IsPrint(r) {
+				return refuse(ReasonValue, "annotation %q has a character that can't be printed: %U", k, r)
+			}
+		}
+		if slices.Contains(flagKeys, marker.Key(k)) && *v != "true" && *v != "false" {
+			return refuse(ReasonValue, "annotation %q is neither true nor false", k)
+		}
+	}
+	_, problems := marker.DecodeReport(after)
+	for _, problem := range problems {
+		if _, touched := p.Annotations[string(problem.Key)]; touched {
+			return refuse(ReasonValue, "annotation %s", problem)
+		}
+	}
+	return nil
+}
+
+// answerKeys are the keys that answer an intent; the agent's others are facts.
+var answerKeys = []marker.Key{marker.KeyActiveID, marker.KeyActionState, marker.KeyMessage}
 
 // answers tells if the patch changes an answer, or says busy once more.
 func answers(p Patch, before, after map[string]string) bool {
@@ -98,15 +134,17 @@ func judgeAnswer(w Write, after map[string]string) *Refusal {
 		return refuse(ReasonIntent, "no intent stands that could be answered")
 	}
 	report, problems := marker.DecodeReport(after)
-	if len(problems) > 0 {
-		return refuse(ReasonValue, "annotation %s", problems[0])
-	}
 	if report.ActiveID != i.ID {
 		return refuse(ReasonIntent, "annotation %q must name the intent that stands, %q", marker.KeyActiveID, i.ID)
 	}
+	if len(problems) > 0 {
+		return refuse(ReasonValue, "annotation %s", problems[0])
+	}
 	switch report.State {
 	case marker.StateBusy:
-		return judgeBusy(w, i)
+		return judgeBusy(w, i, report)
+	case marker.StateReady:
+		return judgeReady(w, i, report)
 	case marker.StateError:
 		if report.Message == "" {
 			return refuse(ReasonValue, "annotation %q is missing: an error says what is wrong", marker.KeyMessage)
@@ -115,10 +153,19 @@ func judgeAnswer(w Write, after map[string]string) *Refusal {
 	return nil
 }
 
-func judgeBusy(w Write, i marker.Intent) *Refusal {
-	before, _ := marker.DecodeReport(w.Live.Annotations)
-	if before.Answer(i.ID) == marker.StateError {
+func judgeBusy(w Write, i marker.Intent, report marker.Report) *Refusal {
+	before, problems := marker.DecodeReport(w.Live.Annotations)
+	for _, p := range problems {
+		// What stands there may be the error that forbids it.
+		if p.Key == marker.KeyActiveID || p.Key == marker.KeyActionState {
+			return refuse(ReasonAfterAnswer, "what was answered before can't be read: annotation %s", p)
+		}
+	}
+	switch before.Answer(i.ID) {
+	case marker.StateError:
 		return refuse(ReasonAfterError, "intent %q was answered with an error already", i.ID)
+	case marker.StateReady:
+		return refuse(ReasonAfterAnswer, "intent %q was answered already", i.ID)
 	}
 	if !w.Now.Before(i.Until) {
 		return refuse(ReasonUntil, "intent %q may not begin after %s", i.ID, i.Until.UTC().Format(time.RFC3339))
@@ -126,8 +173,29 @@ func judgeBusy(w Write, i marker.Intent) *Refusal {
 	if _, paused := w.Live.Annotations[string(marker.KeyPaused)]; paused {
 		return refuse(ReasonPaused, "the node is paused")
 	}
-	if i.Action == marker.ActionRebootUpdate && !w.Live.Unschedulable {
+	if i.Action != marker.ActionRebootUpdate {
+		return nil
+	}
+	if !w.Live.Unschedulable {
 		return refuse(ReasonNotCordoned, "the node is not cordoned any more")
+	}
+	if report.BootID != "" && report.BootID != i.RebootFrom {
+		return refuse(ReasonRebooted, "annotation %q shows that the host rebooted already", marker.KeyBootID)
+	}
+	return nil
+}
+
+func judgeReady(w Write, i marker.Intent, report marker.Report) *Refusal {
+	switch i.Action {
+	case marker.ActionRebootUpdate:
+		if report.BootID == "" || report.BootID == i.RebootFrom {
+			return refuse(ReasonUnproven, "annotation %q does not show that the host rebooted", marker.KeyBootID)
+		}
+	case marker.ActionPrepareUpdate:
+		before, _ := marker.DecodeReport(w.Live.Annotations)
+		if before.Answer(i.ID) == marker.StateError && report.Current != i.Target {
+			return refuse(ReasonUnproven, "intent %q was answered with an error already, and the host does not run %s", i.ID, i.Target)
+		}
 	}
 	return nil
 }

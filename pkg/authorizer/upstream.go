@@ -3,12 +3,20 @@ package authorizer
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"io"
 	"net/http"
 	"net/url"
 
 	"github.com/pkg/errors"
 	"k8s.io/client-go/rest"
+)
+
+const (
+	acceptNode     = "application/json"
+	acceptMetadata = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+	// maxAnswer is above the largest object that a cluster's store takes by default.
+	maxAnswer = 4 << 20
 )
 
 // upstream is the API server, asked with the proxy's own account.
@@ -26,14 +34,18 @@ func newUpstream(config *rest.Config) (*upstream, error) {
 	if err != nil {
 		return nil, errors.Wrap(err, "reading the API server's address")
 	}
-	return &upstream{base: base, client: &http.Client{Transport: transport}}, nil
+	return &upstream{base: base, client: &http.Client{
+		Transport: transport,
+		// Nothing that was judged for one place goes to another.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}, nil
 }
 
 // do sends a request made anew: nothing of an agent's headers goes on but what is given here, so no
 // token, no impersonation, no cookie. It is sent once.
-func (u *upstream) do(ctx context.Context, method, path string, query url.Values, accept, contentType string, body []byte) (*http.Response, error) {
-	at := *u.base
-	at.Path, at.RawQuery = path, query.Encode()
+func (u *upstream) do(ctx context.Context, method string, c call, body []byte) (*http.Response, error) {
+	at := u.base.JoinPath(c.path())
+	at.RawQuery = c.query.Encode()
 	var payload io.Reader
 	if body != nil {
 		payload = bytes.NewReader(body)
@@ -42,10 +54,58 @@ func (u *upstream) do(ctx context.Context, method, path string, query url.Values
 	if err != nil {
 		return nil, errors.Wrap(err, "composing a request")
 	}
-	req.Header.Set("Accept", accept)
-	if contentType != "" {
-		req.Header.Set("Content-Type", contentType)
+	req.Header.Set("Accept", c.accept)
+	if body != nil {
+		req.Header.Set("Content-Type", patchType)
 	}
 	res, err := u.client.Do(req)
-	return res, errors.Wrapf(err, "%s %s", method, path)
+	return res, errors.Wrapf(err, "%s %s", method, c.path())
+}
+
+// ask is do for an answer that ends; it returns it whole.
+func (u *upstream) ask(ctx context.Context, method string, c call, body []byte) (*http.Response, []byte, error) {
+	res, err := u.do(ctx, method, c, body)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer res.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer+1))
+	if err != nil {
+		return nil, nil, errors.Wrapf(err, "reading the answer to %s %s", method, c.path())
+	}
+	if len(answer) > maxAnswer {
+		return nil, nil, errors.Errorf("the answer to %s %s is longer than %d bytes", method, c.path(), maxAnswer)
+	}
+	return res, answer, nil
+}
+
+// live reads a Node now, from no cache: whole, or its metadata only.
+func (u *upstream) live(ctx context.Context, name, accept string) (Live, *Refusal, error) {
+	res, answer, err := u.ask(ctx, http.MethodGet, call{verb: verbGet, node: name, accept: accept}, nil)
+	if err != nil {
+		return Live{}, nil, err
+	}
+	switch res.StatusCode {
+	case http.StatusOK:
+	case http.StatusNotFound:
+		return Live{}, refuse(ReasonNodeUID, "node %q is gone", name), nil
+	default:
+		return Live{}, nil, errors.Errorf("reading node %q: the API server answered %s", name, res.Status)
+	}
+	var n struct {
+		Metadata struct {
+			Name            string            `json:"name"`
+			UID             string            `json:"uid"`
+			ResourceVersion string            `json:"resourceVersion"`
+			Annotations     map[string]string `json:"annotations"`
+		} `json:"metadata"`
+		Spec struct {
+			Unschedulable bool `json:"unschedulable"`
+		} `json:"spec"`
+	}
+	if err := json.Unmarshal(answer, &n); err != nil {
+		return Live{}, nil, errors.Wrapf(err, "decoding node %q", name)
+	}
+	m := n.Metadata
+	return Live{Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion, Annotations: m.Annotations, Unschedulable: n.Spec.Unschedulable}, nil, nil
 }

@@ -66,7 +66,9 @@ var transitions = []Transition{
 	{ActSoak, []Phase{PhaseVerifying}, "", ""},
 	{ActFinish, []Phase{PhaseVerifying}, "", PhaseIdle},
 	{ActGiveBack, []Phase{PhasePreparing, PhasePrepared, PhaseDraining, PhaseRebooting, PhaseReturning}, marker.ActionResetState, PhaseResetting},
-	{ActFence, []Phase{PhaseIdle, PhasePreparing, PhasePrepared, PhaseResetting}, marker.ActionStabilize, PhaseIdle},
+	{ActFence, []Phase{PhaseIdle, PhasePreparing, PhasePrepared}, marker.ActionStabilize, PhaseIdle},
+	// What is activated on the host must still be undone.
+	{ActFence, []Phase{PhaseResetting}, marker.ActionResetState, PhaseResetting},
 	{ActRetry, []Phase{PhaseNew, PhaseIdle, PhasePreparing, PhasePrepared, PhaseDraining, PhaseRebooting, PhaseReturning, PhaseVerifying, PhaseResetting}, "", ""},
 	{ActNote, []Phase{PhaseIdle, PhasePreparing, PhasePrepared, PhaseDraining, PhaseRebooting, PhaseReturning, PhaseVerifying, PhaseResetting}, "", ""},
 }
@@ -76,13 +78,18 @@ func Transitions() []Transition { return slices.Clone(transitions) }
 
 // Lookup returns act's line if it is allowed from p.
 func Lookup(act Act, p Phase) (Transition, error) {
+	known := false
 	for _, t := range transitions {
-		if t.Act == act {
-			if !slices.Contains(t.From, p) {
-				return Transition{}, errors.Errorf("%s is not allowed in phase %s", act, p)
-			}
+		if t.Act != act {
+			continue
+		}
+		if slices.Contains(t.From, p) {
 			return t, nil
 		}
+		known = true
+	}
+	if known {
+		return Transition{}, errors.Errorf("%s is not allowed in phase %s", act, p)
 	}
 	return Transition{}, errors.Errorf("%s is not an act on a node's marks", act)
 }

@@ -232,8 +232,13 @@ func prepare(v View, answer marker.State) Step {
 		return keepFresh(v)
 	}
 	if h.Locked {
-		if answer == marker.StateReady {
+		switch {
+		case answer == marker.StateReady:
 			return keepFresh(v)
+		case v.Asked.Command == CommandPrepare && v.Asked.ID == v.Intent.ID:
+			// It is this agent's own command, so only the controller's deadline ends the patience: an
+			// error now would throw away what a slow host is about to finish.
+			return wait(pollActive)
 		}
 		return locked(v, answer)
 	}
@@ -383,19 +388,29 @@ func continueReboot(v View) Step {
 		}
 		return report(marker.StateError, "activating %s: %s", v.Intent.Target, problem(h))
 	}
-	switch h.State {
-	case HostReady:
-		return command(CommandReboot)
-	case HostStaged:
-		if step, ok := settle(v, CommandActivate); ok && a.ID == v.Intent.ID {
-			return step
-		}
-		if h.Staged != v.Intent.Target {
-			return report(marker.StateError, "the host has %s staged instead of %s", orUnknown(h.Staged), v.Intent.Target)
-		}
-		return command(CommandActivate)
+	if h.State != HostReady && h.State != HostStaged {
+		return changed(v, "nothing is staged on the host any more")
 	}
-	return report(marker.StateError, "nothing is staged on the host any more")
+	if h.Staged != v.Intent.Target {
+		return changed(v, "the host has %s staged instead of %s", orUnknown(h.Staged), v.Intent.Target)
+	}
+	if h.State == HostReady {
+		return command(CommandReboot)
+	}
+	if step, ok := settle(v, CommandActivate); ok && a.ID == v.Intent.ID {
+		return step
+	}
+	return command(CommandActivate)
+}
+
+// changed reports that somebody changed the host after the point of no return. A process that hasn't
+// asked its host for anything yet can't know if its predecessor asked for the reboot: no error then,
+// until a reboot would have come.
+func changed(v View, format string, args ...any) Step {
+	if v.Asked.ID != v.Intent.ID && v.Now.Sub(v.Started) <= RebootPatience {
+		return wait(pollSlow)
+	}
+	return report(marker.StateError, format, args...)
 }
 
 func reset(v View, answer marker.State) Step {

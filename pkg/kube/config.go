@@ -25,6 +25,7 @@ func Config(path, userAgent string) (*rest.Config, error) {
 	c.ContentType = "application/vnd.kubernetes.protobuf"
 	c.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
 	// Priority and fairness of the API server sets the pace; this only bounds a runaway loop.
-	c.QPS, c.Burst = 50, 100
+	// A fleet of 5,000 nodes that is labelled at once takes a write and an event for each.
+	c.QPS, c.Burst = 200, 400
 	return c, nil
 }

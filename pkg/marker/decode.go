@@ -1,7 +1,6 @@
 package marker
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -25,7 +24,9 @@ func (p Problem) String() string { return fmt.Sprintf("%s: %s", p.Key, p.Why) }
 func Decode(annotations map[string]string) (Marks, []Problem) {
 	d := decoder{from: annotations}
 	var m Marks
-	m.PausedReason, m.Paused = d.text(KeyPaused, maxPaused)
+	// What counts of a pause is that it is there, so no reason is too long or too odd for it.
+	m.PausedReason, m.Paused = annotations[string(KeyPaused)]
+	m.PausedReason = Clip(m.PausedReason, MaxMessage)
 	_, m.Retry = annotations[string(KeyRetry)]
 	m.Report = d.report()
 	if _, ok := annotations[string(KeyIntentID)]; ok {
@@ -52,12 +53,8 @@ func Decode(annotations map[string]string) (Marks, []Problem) {
 			d.problem(KeyFailure, "has a negative count")
 		}
 	}
-	if v, ok := d.text(KeyHistory, maxHistory); ok {
-		if err := json.Unmarshal([]byte(v), &m.History); err != nil {
-			// History is for people and decides nothing: a broken one is dropped, not a reason to stop.
-			m.History = nil
-		}
-	}
+	// History is for people and nothing safe hangs on it: a broken one is dropped, not a reason to stop.
+	m.History = decodeHistory(annotations[string(KeyHistory)])
 	if v, ok := annotations[string(KeyWaitingFor)]; ok {
 		reason, message, _ := strings.Cut(v, ": ")
 		m.Waiting = &Waiting{Reason: reason, Message: message}
@@ -145,8 +142,10 @@ func (d *decoder) time(k Key) time.Time {
 		return time.Time{}
 	}
 	t, err := time.Parse(time.RFC3339, v)
-	if err != nil {
+	if err != nil || t.UTC().Year() < 1 || t.UTC().Year() > 9999 {
+		// A year that UTC moves out of four digits could not be written again.
 		d.problem(k, "%.40q is not an RFC 3339 time", v)
+		return time.Time{}
 	}
 	return t
 }
@@ -213,7 +212,7 @@ func (d *decoder) object(k Key, value string, into any, unknown *extra) {
 		return
 	}
 	var err error
-	if *unknown, err = unmarshal(value, into); err != nil {
+	if *unknown, err = unmarshal([]byte(value), into); err != nil {
 		d.problem(k, "%v", err)
 	}
 }

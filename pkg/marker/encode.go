@@ -2,9 +2,11 @@ package marker
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -33,7 +35,10 @@ func Encode(m Marks) map[Key]string {
 		out[KeyHistory] = encodeHistory(m.History)
 	}
 	if m.Waiting != nil {
-		out[KeyWaitingFor] = Clip(m.Waiting.Reason+": "+m.Waiting.Message, maxHistory)
+		out[KeyWaitingFor] = m.Waiting.Reason
+		if m.Waiting.Message != "" {
+			out[KeyWaitingFor] += ": " + Clip(m.Waiting.Message, MaxMessage)
+		}
 	}
 	return out
 }
@@ -88,9 +93,15 @@ func Diff(current map[string]string, want map[Key]string, w Writer) map[Key]*str
 	return diff
 }
 
-// Clip makes s one line of at most limit bytes, cut between characters.
+// Clip makes s one printable line of at most limit bytes, cut between characters.
 func Clip(s string, limit int) string {
 	s = strings.Join(strings.Fields(strings.ToValidUTF8(s, "?")), " ")
+	s = strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, s)
 	if len(s) <= limit {
 		return s
 	}
@@ -103,19 +114,35 @@ func Clip(s string, limit int) string {
 
 func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
+// decodeHistory returns nil for what can't be read.
+func decodeHistory(value string) []Attempt {
+	var raw []json.RawMessage
+	if len(value) > maxHistory || json.Unmarshal([]byte(value), &raw) != nil {
+		return nil
+	}
+	var h []Attempt
+	for _, r := range raw {
+		var a Attempt
+		var err error
+		if a.extra, err = unmarshal(r, &a); err != nil {
+			return nil
+		}
+		h = append(h, a)
+	}
+	return h
+}
+
 // encodeHistory keeps the newest attempts that fit.
 func encodeHistory(h []Attempt) string {
-	if len(h) > HistoryLength {
-		h = h[len(h)-HistoryLength:]
-	}
-	for ; len(h) > 0; h = h[1:] {
-		out, err := json.Marshal(h)
-		if err != nil {
-			panic("marker: " + err.Error())
+	size := len("[]")
+	var out []string
+	for i := len(h) - 1; i >= 0 && len(out) < HistoryLength; i-- {
+		line := marshal(h[i], h[i].extra)
+		if size += len(line) + len(","); size > maxHistory {
+			break
 		}
-		if len(out) <= maxHistory {
-			return string(out)
-		}
+		out = append(out, line)
 	}
-	return "[]"
+	slices.Reverse(out)
+	return "[" + strings.Join(out, ",") + "]"
 }

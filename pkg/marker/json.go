@@ -2,6 +2,7 @@ package marker
 
 import (
 	"encoding/json"
+	"errors"
 	"reflect"
 	"strings"
 )
@@ -9,24 +10,36 @@ import (
 // extra holds the fields of a JSON object that this build doesn't know.
 type extra map[string]json.RawMessage
 
-// unmarshal decodes one JSON object and returns the fields that into's type doesn't have.
-func unmarshal(value string, into any) (extra, error) {
-	if err := json.Unmarshal([]byte(value), into); err != nil {
+// unmarshal decodes one JSON object and returns the fields that into's type doesn't have. Names count
+// exactly: encoding/json would take "Since" for "since" too, and it would then stand there twice.
+func unmarshal(value []byte, into any) (extra, error) {
+	var all extra
+	if err := json.Unmarshal(value, &all); err != nil {
 		return nil, err
 	}
-	var unknown extra
-	if err := json.Unmarshal([]byte(value), &unknown); err != nil {
-		return nil, err
+	if all == nil {
+		return nil, errors.New("is not a JSON object")
 	}
+	known := extra{}
 	t := reflect.TypeOf(into).Elem()
 	for i := range t.NumField() {
 		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
-		delete(unknown, name)
+		if field, ok := all[name]; ok && name != "" {
+			known[name] = field
+			delete(all, name)
+		}
 	}
-	if len(unknown) == 0 {
+	exact, err := json.Marshal(known)
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(exact, into); err != nil {
+		return nil, err
+	}
+	if len(all) == 0 {
 		return nil, nil
 	}
-	return unknown, nil
+	return all, nil
 }
 
 // marshal encodes v's fields in their order, then the unknown ones in the order of their names. The

@@ -47,7 +47,6 @@ const (
 	maxToken   = 128
 	maxJSON    = 4096
 	maxHistory = 1024
-	maxPaused  = 1024
 )
 
 // HistoryLength is how many attempts a node remembers.
@@ -131,6 +130,8 @@ type Attempt struct {
 	Reason  string    `json:"reason,omitempty"`
 	Started time.Time `json:"started"`
 	Ended   time.Time `json:"ended"`
+
+	extra extra
 }
 
 // Outcome is how an attempt ended.

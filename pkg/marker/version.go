@@ -4,7 +4,8 @@ import "k8s.io/apimachinery/pkg/util/version"
 
 // ValidVersion tells if s is a semantic version as a Bottlerocket host writes it: no leading v.
 func ValidVersion(s string) bool {
-	if s == "" || len(s) > maxToken || s[0] < '0' || s[0] > '9' {
+	// The parser would skip white space and a leading v.
+	if !ValidToken(s) || s[0] < '0' || s[0] > '9' {
 		return false
 	}
 	_, err := version.ParseSemantic(s)
@@ -14,16 +15,16 @@ func ValidVersion(s string) bool {
 // CompareVersions orders two valid versions by semantic versioning: -1, 0 or 1. A version that isn't
 // valid is lower than every valid one, so that it never counts as an update.
 func CompareVersions(a, b string) int {
-	va, errA := version.ParseSemantic(a)
-	vb, errB := version.ParseSemantic(b)
+	validA, validB := ValidVersion(a), ValidVersion(b)
 	switch {
-	case errA != nil && errB != nil:
+	case !validA && !validB:
 		return 0
-	case errA != nil:
+	case !validA:
 		return -1
-	case errB != nil:
+	case !validB:
 		return 1
 	}
+	va, vb := version.MustParseSemantic(a), version.MustParseSemantic(b)
 	if va.LessThan(vb) {
 		return -1
 	}

@@ -54,9 +54,10 @@ func stabilize(n fleet.Node, now time.Time, s Settings) *Change {
 	return c
 }
 
-// uncordon takes our own cordon back and leaves everybody else's.
+// uncordon takes our own cordon back and leaves everybody else's. While the soak runs ours is taken
+// back already, so one that stands then is somebody else's.
 func (c *Change) uncordon(n fleet.Node) {
-	if d := n.Marks.Disruption; d != nil && !d.WasUnschedulable && n.Unschedulable {
+	if d := n.Marks.Disruption; d != nil && !d.WasUnschedulable && d.Soak == nil && n.Unschedulable {
 		c.Unschedulable = new(false)
 	}
 }
@@ -89,9 +90,11 @@ func (c *Change) remember(n fleet.Node, o marker.Outcome, r Reason, now time.Tim
 	c.Marks.History = c.Marks.History[max(0, len(c.Marks.History)-marker.HistoryLength):]
 }
 
+const resettingMessage = "the agent undoes what is activated"
+
 // giveBack undoes what we did to the node and asks for a reset.
 func giveBack(n fleet.Node, now time.Time, s Settings, r Reason, message string, counted bool) *Change {
-	c := begin(n, now, marker.ActionResetState, s.Deadlines.Prepare, ReasonResetting, "the agent undoes what is activated")
+	c := begin(n, now, marker.ActionResetState, s.Deadlines.Prepare, ReasonResetting, resettingMessage)
 	if counted {
 		c.fail(n.Marks.Intent.Target, r, message, now, s)
 		c.remember(n, marker.OutcomeFailed, r, now)

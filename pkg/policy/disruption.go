@@ -13,7 +13,7 @@ import (
 func (p *planner) draining(n fleet.Node) {
 	phase, m := intent.PhaseDraining, n.Marks
 	switch {
-	case n.BootID != m.Intent.RebootFrom:
+	case rebooted(n):
 		// It counts as the reboot, whoever did it: the agent's answer tells what came of it.
 		p.askReboot(n, ReasonRebootedEarly, "the node was rebooted by somebody else after the cordon")
 	case !n.Unschedulable:
@@ -38,14 +38,21 @@ func (p *planner) draining(n fleet.Node) {
 	}
 }
 
+// rebooted tells if the kubelet names another boot than the one to be left behind. No name is no word.
+func rebooted(n fleet.Node) bool { return n.BootID != "" && n.BootID != n.Marks.Intent.RebootFrom }
+
 func (p *planner) askReboot(n fleet.Node, r Reason, message string) {
 	c := begin(n, p.Now, marker.ActionRebootUpdate, p.set.Deadlines.Reboot, ReasonRebooting, "the agent activates the update and reboots")
 	p.step(n, intent.PhaseDraining, intent.ActReboot, r, message, c)
 }
 
 func drainDeadline(n fleet.Node, d time.Duration) string {
-	if n.Drain != nil && n.Drain.Blocked != "" {
+	switch {
+	case n.Drain == nil || n.Drain.Failed != "":
+	case n.Drain.Blocked != "":
 		return fmt.Sprintf("not drained within %s: %s", d, n.Drain.Blocked)
+	case n.Drain.Remaining == 0:
+		return fmt.Sprintf("drained, but no agent pod was Ready on the node within %s", d)
 	}
 	return fmt.Sprintf("not drained within %s", d)
 }
@@ -69,8 +76,7 @@ func drainWait(n fleet.Node) (Reason, string) {
 // or the agent's own late error decides.
 func (p *planner) rebooting(n fleet.Node) {
 	phase, m := intent.PhaseRebooting, n.Marks
-	rebooted := n.BootID != m.Intent.RebootFrom
-	if !intent.PointOfNoReturn(m) && !rebooted {
+	if !intent.PointOfNoReturn(m) && !rebooted(n) {
 		switch {
 		case !n.Unschedulable:
 			p.giveBack(n, phase, ReasonCordonTaken, "somebody uncordoned the node", false)
@@ -101,7 +107,7 @@ func (p *planner) returning(n fleet.Node) {
 		p.giveBack(n, phase, ReasonRebootFailed, m.Report.Message, true)
 		return
 	}
-	confirmed := n.BootID != m.Intent.RebootFrom && n.BootID == m.Report.BootID && n.OSVersion == m.Report.Current
+	confirmed := confirmed(n)
 	switch {
 	case confirmed && n.Ready && failed:
 		c := p.returned(n)
@@ -118,15 +124,22 @@ func (p *planner) returning(n fleet.Node) {
 	}
 }
 
+// confirmed tells if agent and kubelet name the same new boot and the same version.
+func confirmed(n fleet.Node) bool {
+	return rebooted(n) && n.BootID == n.Marks.Report.BootID && n.OSVersion == n.Marks.Report.Current
+}
+
 func returnWait(n fleet.Node) string {
 	m := n.Marks
 	switch {
-	case n.BootID == m.Intent.RebootFrom:
+	case n.BootID == m.Intent.RebootFrom || n.BootID == "":
 		return "the kubelet has not reported the new boot yet"
 	case n.BootID != m.Report.BootID:
 		return "agent and kubelet do not name the same boot yet"
 	case n.OSVersion != m.Report.Current:
 		return fmt.Sprintf("the kubelet reports version %q, the agent %q", n.OSVersion, m.Report.Current)
+	case n.Ready:
+		return fmt.Sprintf("the agent calls %s an update to %s", m.Report.Current, m.Intent.Target)
 	}
 	return "the kubelet says that the node is not Ready yet"
 }
@@ -165,6 +178,9 @@ func (p *planner) verifying(n fleet.Node) {
 	end := d.Soak.Add(p.set.Soak)
 	if p.Now.Before(end) {
 		p.wakeAt(end)
+		if p.isLost(n) {
+			phase = intent.PhaseLost
+		}
 		p.wait(n, phase, ReasonSoaking, "Ready on its new boot; the soak of %s runs", p.set.Soak)
 		return
 	}
@@ -202,19 +218,19 @@ func (p *planner) soakAgain(n fleet.Node) *Change {
 
 // unwell cordons a node that became NotReady during its soak, under the same record.
 func (p *planner) unwell(n fleet.Node) {
-	if p.isLost(n) {
-		p.lostNode(n, "is not Ready after its update")
-		return
-	}
 	if n.Marks.Disruption.Soak == nil {
+		if p.isLost(n) {
+			p.lostNode(n, "is not Ready after its update")
+			return
+		}
 		p.wait(n, intent.PhaseVerifying, ReasonUnwell, "not Ready after its update; cordoned until it is")
 		return
 	}
 	c := keep(n)
 	c.Marks.Disruption.Soak, c.Marks.Disruption.Ready = nil, ""
-	if n.Unschedulable {
-		c.Marks.Disruption.WasUnschedulable = true
-	} else {
+	// What stands there now is what stood there before this cordon, whatever it was before the first one.
+	c.Marks.Disruption.WasUnschedulable = n.Unschedulable
+	if !n.Unschedulable {
 		c.Unschedulable = new(true)
 	}
 	c.Marks.Waiting = &marker.Waiting{Reason: string(ReasonUnwell), Message: "not Ready after its update; cordoned until it is"}
@@ -232,7 +248,7 @@ func (p *planner) isLost(n fleet.Node) bool {
 	d := p.set.Deadlines
 	switch intent.PhaseOf(m) {
 	case intent.PhaseRebooting:
-		if !intent.PointOfNoReturn(m) && n.BootID == m.Intent.RebootFrom {
+		if !intent.PointOfNoReturn(m) && !rebooted(n) {
 			return false
 		}
 		return p.past(n, m.Intent.Time, d.Reboot)
@@ -240,11 +256,15 @@ func (p *planner) isLost(n fleet.Node) bool {
 		if m.Report.Answer(m.Intent.ID) == marker.StateError && m.Report.BootID == m.Intent.RebootFrom && n.BootID == m.Intent.RebootFrom {
 			return false
 		}
-		well := n.Ready && n.BootID != m.Intent.RebootFrom && n.BootID == m.Report.BootID && n.OSVersion == m.Report.Current
+		known := m.Report.Answer(m.Intent.ID) == marker.StateError || m.Report.Current == m.Intent.Target
+		well := n.Ready && confirmed(n) && known
 		return !well && p.past(n, m.Intent.Time, d.Reboot+d.Return)
 	case intent.PhaseVerifying:
+		// A node that comes and goes is never well for a whole soak, and Lost like one that stays away.
 		well := n.Ready && n.BootID == m.Report.BootID && n.OSVersion == m.Report.Current
-		return !well && p.past(n, m.Intent.Time, p.verifyDeadline())
+		soak := m.Disruption.Soak
+		soaked := well && soak != nil && m.Disruption.Ready == n.ReadySince && !p.Now.Before(soak.Add(p.set.Soak))
+		return !soaked && p.past(n, m.Intent.Time, p.verifyDeadline())
 	}
 	return false
 }
@@ -256,8 +276,9 @@ func (p *planner) lostNode(n fleet.Node, what string) {
 // leaving gives back a node whose label was removed.
 func (p *planner) leaving(n fleet.Node, phase intent.Phase) {
 	m := n.Marks
-	if intent.PointOfNoReturn(m) && n.BootID == m.Intent.RebootFrom &&
+	if intent.PointOfNoReturn(m) && !rebooted(n) && !p.isLost(n) &&
 		(m.Report.Answer(m.Intent.ID) != marker.StateError || m.Report.BootID != n.BootID) {
+		// Not for ever: taking the label off is what ends a Lost node.
 		p.stand(n, phase, "", ReasonLeaving, "the label is gone; the reboot that has begun is awaited")
 		return
 	}

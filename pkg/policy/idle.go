@@ -2,6 +2,7 @@ package policy
 
 import (
 	"slices"
+	"time"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
@@ -28,7 +29,7 @@ func (p *planner) idle(n fleet.Node) {
 		p.agentError(n, phase)
 	case answer != marker.StateReady || m.Report.Current == "" || m.Report.Protocol < 1:
 		p.wait(n, phase, ReasonAgentNotReady, "the agent has not reported on its host yet")
-	case m.Report.Available == "" || m.Report.Available == m.Report.Current:
+	case m.Report.Available == "" || marker.CompareVersions(m.Report.Available, m.Report.Current) == 0:
 		p.wait(n, phase, ReasonUpToDate, "runs %s and nothing newer is offered", m.Report.Current)
 	case marker.CompareVersions(m.Report.Available, m.Report.Current) < 0:
 		p.wait(n, phase, ReasonLowerVersionOffered, "runs %s and is offered the lower %s, which is never a target",
@@ -81,7 +82,7 @@ func (p *planner) correctClock(n fleet.Node) bool {
 		return false
 	}
 	c := keep(n)
-	c.Marks.Failure.RetryAfter = p.Now.Add(p.set.RetryMax)
+	c.Marks.Failure.RetryAfter = p.Now.Truncate(time.Second).Add(p.set.RetryMax)
 	p.step(n, intent.PhaseIdle, intent.ActNote, ReasonClockCorrected, "the time of the next try was implausibly far away", c)
 	return true
 }

@@ -56,7 +56,8 @@ func (p *planner) count() {
 		if p.isLost(n) {
 			p.lost++
 		}
-		if n.Phase() == intent.PhasePreparing {
+		if n.Phase() == intent.PhasePreparing && n.Interface == fleet.InterfaceUpdateAPI {
+			// An attempt on a node that isn't ours any more has no deadline: it would keep its place for ever.
 			p.staging++
 		}
 	}
@@ -171,11 +172,15 @@ func (p *planner) fence(n fleet.Node, phase intent.Phase) bool {
 	if _, slot := p.Slots[n.UID]; !slot || n.Disrupted() {
 		return false
 	}
-	act := intent.ActFence
-	if phase == intent.PhaseNew {
+	act, c := intent.ActFence, stabilize(n, p.Now, p.set)
+	switch phase {
+	case intent.PhaseNew:
 		act = intent.ActStabilize
+	case intent.PhaseResetting:
+		// The host may still have something activated: the wish to undo it stays, under a new id.
+		c = begin(n, p.Now, marker.ActionResetState, p.set.Deadlines.Prepare, ReasonResetting, resettingMessage)
 	}
-	p.step(n, phase, act, ReasonSlotOrphaned, "the node holds a slot and shows no disruption", stabilize(n, p.Now, p.set)).FreesSlot = true
+	p.step(n, phase, act, ReasonSlotOrphaned, "the node holds a slot and shows no disruption", c).FreesSlot = true
 	return true
 }
 

@@ -15,6 +15,9 @@ func (p *planner) preparing(n fleet.Node) {
 		return
 	}
 	switch {
+	case m.Report.Available != m.Intent.Target && m.Report.Current != m.Intent.Target:
+		// Also if the agent calls that an error: nothing failed.
+		p.giveBack(n, phase, ReasonOfferWithdrawn, withdrawn(m), false)
 	case m.Report.Answer(m.Intent.ID) == marker.StateError:
 		p.giveBack(n, phase, ReasonPrepareFailed, m.Report.Message, true)
 	case m.Paused:
@@ -82,7 +85,11 @@ func (p *planner) resetting(n fleet.Node) {
 		p.wait(n, phase, ReasonHostError, "the agent could not reset its host and tries again: %s", m.Report.Message)
 		return
 	}
-	p.wait(n, phase, ReasonResetting, "the agent undoes what is activated")
+	if !n.AgentReady {
+		p.wait(n, phase, ReasonAgentNotReady, "the host is to be reset; no agent pod is Ready on the node")
+		return
+	}
+	p.wait(n, phase, ReasonResetting, resettingMessage)
 }
 
 // giveBack ends an attempt and what it changed on the node.

@@ -26,11 +26,11 @@ func (p *planner) start() {
 	}
 }
 
-// inOrder sorts nodes that never failed first, then the controller's own node last, then by name.
+// inOrder sorts the controller's own node last, the others by who never failed, then by name.
 func inOrder(a, b fleet.Node) int {
 	return cmp.Or(
-		compareBool(a.Marks.Failure != nil, b.Marks.Failure != nil),
 		compareBool(a.ControllerHere, b.ControllerHere),
+		compareBool(a.Marks.Failure != nil, b.Marks.Failure != nil),
 		cmp.Compare(a.Name, b.Name),
 	)
 }
@@ -76,7 +76,7 @@ func (p *planner) disrupt(n fleet.Node) {
 		p.hold(n, ReasonOnlySchedulableNode, "staged; no other node could take this one's pods")
 		return
 	}
-	if n.ControllerHere && !held && p.othersFirst(n) {
+	if n.ControllerHere && !held && p.othersFirst() {
 		p.wait(n, intent.PhasePrepared, ReasonControllerLast, "staged; the controller runs here, so the other nodes go first")
 		return
 	}
@@ -96,11 +96,10 @@ func (p *planner) disrupt(n fleet.Node) {
 	p.step(n, intent.PhasePrepared, intent.ActCordon, ReasonSlotGranted, "taken out of service for "+n.Marks.Intent.Target, c).TakesSlot = true
 }
 
-// othersFirst tells if any other node is on its way to a slot. That is bounded: each of them either gets
-// there or fails and backs off.
-func (p *planner) othersFirst(n fleet.Node) bool {
-	return p.staging > 0 || len(p.toStage) > 0 || slices.ContainsFunc(p.toDisrupt, func(o fleet.Node) bool { return o.UID != n.UID })
-}
+// othersFirst tells if any other node is about to be staged. That is bounded: each of them either gets
+// there or fails and backs off. Those that are staged were asked before the controller's own node in
+// this pass; what keeps them back, no other node to take their pods for example, needn't keep it back.
+func (p *planner) othersFirst() bool { return p.staging > 0 || len(p.toStage) > 0 }
 
 // holders names who is in our hands, for people.
 func (p *planner) holders() string {

@@ -3,30 +3,28 @@ package certificate
 import (
 	"context"
 	"crypto/tls"
-	"maps"
-	"os"
 	"sync"
 	"time"
 
 	"github.com/pkg/errors"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/sirupsen/logrus"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 )
 
-// bundleKey is where agents find the CA in the ConfigMap.
-const bundleKey = "ca.crt"
-
 // Config is what a Keeper is made from.
 type Config struct {
-	Client                        kubernetes.Interface
-	Namespace                     string
-	SecretName, CAName            string
-	ServerName                    string
-	Life                          Life
+	Client kubernetes.Interface
+	// SecretName and CAName are the Secret and the ConfigMap in Namespace. Both have to exist.
+	Namespace, SecretName, CAName string
+	// ServerName is the name that the certificate is for.
+	ServerName string
+	// Life is for what the Keeper makes itself.
+	Life Life
+	// CertFile and KeyFile are a certificate of the user's own, CertCAFile what agents are to trust then;
+	// empty: agents are told nothing.
 	CertFile, KeyFile, CertCAFile string
 	Now                           func() time.Time
 	Log                           logrus.FieldLogger
@@ -48,27 +46,30 @@ type Keeper struct {
 func NewKeeper(c Config) *Keeper { return &Keeper{c: c} }
 
 const (
-	lookMax    = time.Minute
-	lookMin    = 50 * time.Millisecond
-	retryMin   = 250 * time.Millisecond
-	retryMax   = 15 * time.Second
-	lookTime   = 20 * time.Second
-	staleAfter = 5
+	// The state is looked at every lookMax, more often where lives are short.
+	lookMax = time.Minute
+	lookMin = 50 * time.Millisecond
+	// After a failure it is looked at again sooner.
+	retryMin = 250 * time.Millisecond
+	retryMax = 15 * time.Second
+	// lookTime bounds one look.
+	lookTime = 20 * time.Second
+	// staleAfter is how many looks in a row may fail before the Keeper isn't ready any more.
+	staleAfter = 3
 )
 
-// interval is how often the state is looked at: once a minute, more often where lives are short.
 func (k *Keeper) interval() time.Duration {
-	return min(lookMax, max(lookMin, k.c.Life.Serving/30))
+	return min(lookMax, max(lookMin, min(k.c.Life.Serving/30, k.c.Life.CA/60)))
 }
 
 // Run looks at the state, and moves it on where that is due, until ctx ends.
 func (k *Keeper) Run(ctx context.Context) {
 	retry := retryMin
-	for {
+	for ctx.Err() == nil {
 		pause := k.interval()
 		if err := k.look(ctx); err != nil && ctx.Err() == nil {
 			k.failed(err)
-			pause, retry = retry, min(2*retry, retryMax)
+			pause, retry = min(pause, retry), min(2*retry, retryMax)
 		} else {
 			retry = retryMin
 		}
@@ -76,7 +77,6 @@ func (k *Keeper) Run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			timer.Stop()
-			return
 		case <-timer.C:
 		}
 	}
@@ -84,7 +84,7 @@ func (k *Keeper) Run(ctx context.Context) {
 
 // failed remembers a problem, and logs it once.
 func (k *Keeper) failed(err error) {
-	if apierrors.IsConflict(errors.Cause(err)) {
+	if apierrors.IsConflict(err) {
 		// Another replica wrote first: look again.
 		return
 	}
@@ -97,19 +97,21 @@ func (k *Keeper) failed(err error) {
 	}
 }
 
-// look reads what stands there, moves it on, and takes it into use. Replicas that do so at the same
-// time meet in the compare-and-swap: one writes, the other looks again.
+// look reads what stands there, moves it on, and takes it into use once agents are told. Replicas that do
+// so at the same time meet in the compare-and-swap: one writes, the other looks again.
 func (k *Keeper) look(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
 	if k.c.CertFile != "" {
 		return k.lookAtFiles(ctx)
 	}
-	config, err := k.c.Client.CoreV1().ConfigMaps(k.c.Namespace).Get(ctx, k.c.CAName, metav1.GetOptions{})
+	// The ConfigMap first: what it says is then no newer than the Secret.
+	config, err := k.published(ctx)
 	if err != nil {
-		return errors.Wrapf(err, "reading ConfigMap %s/%s (update-operator.yaml has it)", k.c.Namespace, k.c.CAName)
+		return err
 	}
-	secret, err := k.c.Client.CoreV1().Secrets(k.c.Namespace).Get(ctx, k.c.SecretName, metav1.GetOptions{})
+	secrets := k.c.Client.CoreV1().Secrets(k.c.Namespace)
+	secret, err := secrets.Get(ctx, k.c.SecretName, metav1.GetOptions{})
 	if err != nil {
 		return errors.Wrapf(err, "reading Secret %s/%s (update-operator.yaml has it)", k.c.Namespace, k.c.SecretName)
 	}
@@ -119,7 +121,7 @@ func (k *Keeper) look(ctx context.Context) error {
 	}
 	if changed {
 		secret.Data = data
-		if secret, err = k.c.Client.CoreV1().Secrets(k.c.Namespace).Update(ctx, secret, metav1.UpdateOptions{}); err != nil {
+		if secret, err = secrets.Update(ctx, secret, metav1.UpdateOptions{}); err != nil {
 			return errors.Wrapf(err, "writing Secret %s/%s", k.c.Namespace, k.c.SecretName)
 		}
 		k.c.Log.Info("Renewed the proxy's certificates")
@@ -130,59 +132,21 @@ func (k *Keeper) look(ctx context.Context) error {
 	return k.use(secret.Data[keyServing], secret.Data[keyKey])
 }
 
-// lookAtFiles serves a certificate of the user's own.
-func (k *Keeper) lookAtFiles(ctx context.Context) error {
-	read := func(path string) ([]byte, error) {
-		b, err := os.ReadFile(path)
-		return b, errors.Wrapf(err, "reading %q", path)
-	}
-	cert, err := read(k.c.CertFile)
-	if err != nil {
-		return err
-	}
-	key, err := read(k.c.KeyFile)
-	if err != nil {
-		return err
-	}
-	ca, err := read(k.c.CertCAFile)
-	if err != nil {
-		return err
-	}
-	config, err := k.c.Client.CoreV1().ConfigMaps(k.c.Namespace).Get(ctx, k.c.CAName, metav1.GetOptions{})
-	if err != nil {
-		return errors.Wrapf(err, "reading ConfigMap %s/%s", k.c.Namespace, k.c.CAName)
-	}
-	if err := k.publish(ctx, config, ca); err != nil {
-		return err
-	}
-	return k.use(cert, key)
-}
-
-// publish tells agents whom to trust.
-func (k *Keeper) publish(ctx context.Context, config *corev1.ConfigMap, bundle []byte) error {
-	if config.Data[bundleKey] == string(bundle) {
-		return nil
-	}
-	config = config.DeepCopy()
-	config.Data = maps.Clone(config.Data)
-	if config.Data == nil {
-		config.Data = map[string]string{}
-	}
-	config.Data[bundleKey] = string(bundle)
-	_, err := k.c.Client.CoreV1().ConfigMaps(k.c.Namespace).Update(ctx, config, metav1.UpdateOptions{})
-	return errors.Wrapf(err, "writing ConfigMap %s/%s", k.c.Namespace, k.c.CAName)
-}
-
+// use serves a certificate from now on.
 func (k *Keeper) use(cert, key []byte) error {
 	pair, err := tls.X509KeyPair(cert, key)
 	if err != nil {
 		return errors.Wrap(err, "reading the serving certificate")
 	}
+	if err := pair.Leaf.VerifyHostname(k.c.ServerName); err != nil {
+		return errors.Wrap(err, "checking the serving certificate")
+	}
+	now := k.c.Now()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.current, k.looked, k.problem = &pair, k.c.Now(), nil
-	if c := parse(cert); c != nil && k.c.Expires != nil {
-		k.c.Expires.WithLabelValues("serving").Set(float64(c.NotAfter.Unix()))
+	k.current, k.looked, k.problem = &pair, now, nil
+	if k.c.Expires != nil {
+		k.c.Expires.WithLabelValues("serving").Set(float64(pair.Leaf.NotAfter.Unix()))
 	}
 	return nil
 }
@@ -197,17 +161,24 @@ func (k *Keeper) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) 
 	return k.current, nil
 }
 
-// Ready tells if there is a certificate, and if the API server was reached lately to look after it.
+// Ready tells if there is a certificate that is valid, and if the API server was reached lately to look
+// after it.
 func (k *Keeper) Ready() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	now := k.c.Now()
 	switch {
 	case k.current == nil && k.problem != nil:
 		return k.problem
 	case k.current == nil:
 		return errors.New("there is no certificate yet")
-	case k.c.Now().Sub(k.looked) > max(staleAfter*k.interval(), lookTime):
-		return errors.New("the API server has not been reached for a while")
+	case !now.Before(k.current.Leaf.NotAfter):
+		return errors.New("the serving certificate has ended")
+	case now.Sub(k.looked) > max(staleAfter*k.interval(), lookTime):
+		if k.problem != nil {
+			return errors.WithMessage(k.problem, "the API server was not reached for a while")
+		}
+		return errors.New("the API server was not reached for a while")
 	}
 	return nil
 }

@@ -2,17 +2,9 @@ package certificate
 
 import (
 	"bytes"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
-	"math/big"
+	"maps"
 	"time"
-
-	"github.com/pkg/errors"
 )
 
 // Life says how long things are valid.
@@ -25,64 +17,137 @@ type Life struct {
 
 // Keys of the Secret.
 const (
-	keyCA       = "ca.crt"
-	keyCAKey    = "ca.key"
-	keyNext     = "next-ca.crt"
-	keyNextKey  = "next-ca.key"
+	keyCA    = "ca.crt"
+	keyCAKey = "ca.key"
+	// The next CA is published, and signs nothing until it was so for a while, which is counted from since.
+	keyNext      = "next-ca.crt"
+	keyNextKey   = "next-ca.key"
+	keyNextSince = "next-ca.published"
+	// The previous one signs nothing and is trusted until it ends.
 	keyPrevious = "previous-ca.crt"
 	keyServing  = "tls.crt"
 	keyKey      = "tls.key"
 )
 
-// backdate makes a certificate valid for clocks that are a little behind.
-const backdate = 5 * time.Minute
-
 // advance returns the Secret's data as it should be now, and if that is a change. published is what
-// agents are told to trust at present: a CA that isn't in it signs nothing.
+// agents are told to trust at present. One step a call: what is new is published before the next.
 func advance(data map[string][]byte, published []byte, name string, life Life, now time.Time) (map[string][]byte, bool, error) {
-	next := map[string][]byte{}
-	for k, v := range data {
-		next[k] = v
+	s := state{data: maps.Clone(data), name: name, life: life, now: now}
+	if s.data == nil {
+		s.data = map[string][]byte{}
 	}
-	changed := false
-	ca := parse(next[keyCA])
-	if ca == nil || !now.Before(ca.NotAfter) || !pairs(next[keyCA], next[keyCAKey]) {
-		// The first one, or one that is beyond use: nobody trusts anything that would still work.
-		cert, key, err := makeCA(name, life.CA, now)
-		if err != nil {
+	if !s.signs() && !s.serves() {
+		// The first one, or all is beyond use: nobody trusts anything that would still work.
+		clear(s.data)
+		if err := s.newCA(keyCA, keyCAKey); err != nil {
 			return nil, false, err
 		}
-		next = map[string][]byte{keyCA: cert, keyCAKey: key}
-		ca, changed = parse(cert), true
 	}
-	pending := parse(next[keyNext])
-	switch {
-	case pending == nil && due(ca, now):
-		cert, key, err := makeCA(name, life.CA, now)
-		if err != nil {
+	if err := s.rotateCA(published); err != nil {
+		return nil, false, err
+	}
+	if !s.serves() || due(parse(s.data[keyServing]), now) {
+		if err := s.newServing(); err != nil {
 			return nil, false, err
 		}
-		next[keyNext], next[keyNextKey], changed = cert, key, true
-	case pending != nil && bytes.Contains(published, bytes.TrimSpace(next[keyNext])) && !now.Before(pending.NotBefore.Add(backdate+life.Settle)):
-		next[keyPrevious] = next[keyCA]
-		next[keyCA], next[keyCAKey] = next[keyNext], next[keyNextKey]
-		delete(next, keyNext)
-		delete(next, keyNextKey)
-		ca, changed = pending, true
 	}
-	if previous := parse(next[keyPrevious]); len(next[keyPrevious]) > 0 && (previous == nil || !now.Before(previous.NotAfter)) {
-		delete(next, keyPrevious)
-		changed = true
-	}
-	serving := parse(next[keyServing])
-	if serving == nil || due(serving, now) || serving.CheckSignatureFrom(ca) != nil || serving.VerifyHostname(name) != nil || !pairs(next[keyServing], next[keyKey]) {
-		cert, key, err := makeServing(next[keyCA], next[keyCAKey], name, life.Serving, now)
-		if err != nil {
-			return nil, false, err
+	return s.data, s.changed, nil
+}
+
+// state is the Secret on its way.
+type state struct {
+	data    map[string][]byte
+	changed bool
+	name    string
+	life    Life
+	now     time.Time
+}
+
+// signs tells if there is a CA that can sign.
+func (s *state) signs() bool { return s.usable(keyCA, keyCAKey) }
+
+// serves tells if there is a serving certificate that agents who trust the CA accept.
+func (s *state) serves() bool {
+	serving, ca := parse(s.data[keyServing]), parse(s.data[keyCA])
+	return s.usable(keyServing, keyKey) && serving.VerifyHostname(s.name) == nil &&
+		ca != nil && s.now.Before(ca.NotAfter) && serving.CheckSignatureFrom(ca) == nil
+}
+
+func (s *state) usable(cert, key string) bool {
+	c := parse(s.data[cert])
+	return c != nil && s.now.Before(c.NotAfter) && pairs(s.data[cert], s.data[key])
+}
+
+// rotateCA moves on by one step, if one is due: make the next CA, note that agents were told, put it in
+// the place of the present one, forget the previous one.
+func (s *state) rotateCA(published []byte) error {
+	if len(s.data[keyPrevious]) > 0 {
+		if previous := parse(s.data[keyPrevious]); previous == nil || !s.now.Before(previous.NotAfter) {
+			s.drop(keyPrevious)
 		}
-		next[keyServing], next[keyKey], changed = cert, key, true
 	}
-	return next, changed, nil
+	if len(s.data[keyNext]) > 0 && !s.usable(keyNext, keyNextKey) {
+		s.drop(keyNext, keyNextKey, keyNextSince)
+	}
+	if len(s.data[keyNext]) == 0 {
+		if s.signs() && !due(parse(s.data[keyCA]), s.now) {
+			return nil
+		}
+		return s.newCA(keyNext, keyNextKey)
+	}
+	if !bytes.Contains(published, bytes.TrimSpace(s.data[keyNext])) {
+		return nil
+	}
+	since, err := time.Parse(time.RFC3339Nano, string(s.data[keyNextSince]))
+	if err != nil || since.After(s.now) {
+		since = s.now
+		s.put(keyNextSince, []byte(since.UTC().Format(time.RFC3339Nano)))
+	}
+	if s.now.Before(since.Add(s.life.Settle)) {
+		return nil
+	}
+	s.put(keyPrevious, s.data[keyCA])
+	s.put(keyCA, s.data[keyNext])
+	s.put(keyCAKey, s.data[keyNextKey])
+	s.drop(keyNext, keyNextKey, keyNextSince)
+	return nil
+}
+
+func (s *state) newCA(cert, key string) error {
+	c, k, err := makeCA(s.name, s.life.CA, s.now)
+	if err != nil {
+		return err
+	}
+	s.put(cert, c)
+	s.put(key, k)
+	return nil
+}
+
+// newServing signs a new certificate. While the CA can't sign, the present one has to last until the
+// next CA takes over.
+func (s *state) newServing() error {
+	if !s.signs() {
+		return nil
+	}
+	c, k, err := makeServing(s.data[keyCA], s.data[keyCAKey], s.name, s.life.Serving, s.now)
+	if err != nil {
+		return err
+	}
+	s.put(keyServing, c)
+	s.put(keyKey, k)
+	return nil
+}
+
+func (s *state) put(key string, value []byte) {
+	s.data[key] = value
+	s.changed = true
+}
+
+func (s *state) drop(keys ...string) {
+	for _, k := range keys {
+		delete(s.data, k)
+	}
+	s.changed = true
 }
 
 // bundle is what agents are to trust.
@@ -100,72 +165,4 @@ func bundle(data map[string][]byte) []byte {
 func due(c *x509.Certificate, now time.Time) bool {
 	from := c.NotBefore.Add(backdate)
 	return !now.Before(from.Add(c.NotAfter.Sub(from) * 2 / 3))
-}
-
-func parse(cert []byte) *x509.Certificate {
-	block, _ := pem.Decode(cert)
-	if block == nil {
-		return nil
-	}
-	c, err := x509.ParseCertificate(block.Bytes)
-	if err != nil {
-		return nil
-	}
-	return c
-}
-
-func pairs(cert, key []byte) bool {
-	_, err := tls.X509KeyPair(cert, key)
-	return err == nil
-}
-
-func makeCA(name string, life time.Duration, now time.Time) (cert, key []byte, err error) {
-	return sign(&x509.Certificate{
-		Subject:               pkix.Name{CommonName: name + " CA " + now.UTC().Format(time.RFC3339)},
-		IsCA:                  true,
-		BasicConstraintsValid: true,
-		MaxPathLenZero:        true,
-		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
-	}, nil, nil, life, now)
-}
-
-func makeServing(caCert, caKey []byte, name string, life time.Duration, now time.Time) (cert, key []byte, err error) {
-	ca, err := tls.X509KeyPair(caCert, caKey)
-	if err != nil {
-		return nil, nil, errors.Wrap(err, "reading the CA")
-	}
-	parent := parse(caCert)
-	if end := parent.NotAfter.Sub(now); life > end {
-		life = end
-	}
-	return sign(&x509.Certificate{
-		Subject:     pkix.Name{CommonName: name},
-		DNSNames:    []string{name},
-		KeyUsage:    x509.KeyUsageDigitalSignature,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-	}, parent, ca.PrivateKey, life, now)
-}
-
-// sign makes a key and a certificate of it; without a parent it signs itself.
-func sign(template, parent *x509.Certificate, signer any, life time.Duration, now time.Time) (cert, key []byte, err error) {
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, nil, errors.Wrap(err, "making a key")
-	}
-	if template.SerialNumber, err = rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120)); err != nil {
-		return nil, nil, errors.Wrap(err, "making a serial number")
-	}
-	template.NotBefore, template.NotAfter = now.Add(-backdate), now.Add(life)
-	if parent == nil {
-		parent, signer = template, private
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, parent, &private.PublicKey, signer)
-	if err != nil {
-		return nil, nil, errors.Wrap(err, "signing a certificate")
-	}
-	secret, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		return nil, nil, errors.Wrap(err, "encoding a key")
-	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}), nil
 }

@@ -1,0 +1,274 @@
+package intent_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"gotest.tools/v3/assert"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
+)
+
+const (
+	v1, v2, v3 = "1.1.0", "1.2.0", "1.3.0"
+	id         = "7"
+)
+
+var now = time.Date(2026, 9, 20, 10, 0, 0, 0, time.UTC)
+
+type change func(*intent.View)
+
+// view is an agent that has just refreshed and was asked for action a; nothing is answered.
+func view(a marker.Action, changes ...change) intent.View {
+	v := intent.View{
+		Now:          now,
+		Intent:       marker.Intent{ID: id, Action: a, Time: now, Until: now.Add(time.Hour), Target: v2},
+		Report:       marker.Report{ActiveID: "6", State: marker.StateReady, Current: v1, BootID: "b1", Available: v2},
+		Host:         intent.Host{BootID: "b1", Version: v1, State: intent.HostAvailable, Chosen: v2, ChosenKnown: true, Last: refreshed},
+		Started:      now.Add(-time.Hour),
+		RefreshTried: now.Add(-time.Minute),
+		RefreshEvery: 30 * time.Minute,
+	}
+	if a == marker.ActionRebootUpdate {
+		v.Intent.RebootFrom = "b1"
+	}
+	for _, c := range changes {
+		c(&v)
+	}
+	return v
+}
+
+var (
+	refreshed = intent.LastCommand{Command: intent.CommandRefresh, Success: true, Timestamp: "t1"}
+	written   = intent.LastCommand{Command: intent.CommandPrepare, Success: true, Timestamp: "t2", Started: v2}
+)
+
+func answered(s marker.State) change {
+	return func(v *intent.View) { v.Report.ActiveID, v.Report.State = v.Intent.ID, s }
+}
+
+func affirmed(v *intent.View) {
+	answered(marker.StateBusy)(v)
+	v.Affirmed = v.Intent.ID
+}
+
+func asked(c intent.Command, before string) change {
+	return func(v *intent.View) {
+		v.Asked = intent.Asked{Command: c, ID: v.Intent.ID, At: v.Now.Add(-time.Minute), Before: before}
+	}
+}
+
+func unchanged(looks int) change { return func(v *intent.View) { v.Asked.Unchanged = looks } }
+
+func host(s intent.HostState, last intent.LastCommand) change {
+	return func(v *intent.View) {
+		v.Host.State, v.Host.Last = s, last
+		v.Host.ChosenKnown = last.Command == intent.CommandRefresh && last.Success && s != intent.HostIdle
+		if s == intent.HostStaged || s == intent.HostReady {
+			v.Host.Staged = v2
+		}
+	}
+}
+
+func failed(c intent.Command, problem string) intent.LastCommand {
+	return intent.LastCommand{Command: c, Timestamp: "t9", Problem: problem}
+}
+
+func locked(since time.Duration) change {
+	return func(v *intent.View) {
+		v.Host = intent.Host{BootID: v.Host.BootID, Version: v.Host.Version, Locked: true}
+		v.LockedSince = v.Now.Add(-since)
+	}
+}
+
+func booted(version string) change {
+	return func(v *intent.View) {
+		v.Host = intent.Host{BootID: "b2", Version: version, State: intent.HostUninitialized}
+		v.Started, v.RefreshTried = v.Now, time.Time{}
+	}
+}
+
+func with(f func(v *intent.View)) change { return f }
+
+// say prints a step the way the tables spell it.
+func say(s intent.Step) string {
+	switch s.Kind {
+	case intent.StepCommand:
+		return "ask " + string(s.Command)
+	case intent.StepReport:
+		return strings.TrimSuffix(fmt.Sprintf("say %s: %s", s.State, s.Message), ": ")
+	}
+	return string(s.Kind)
+}
+
+type line struct {
+	name    string
+	changes []change
+	// want is how the step begins.
+	want string
+}
+
+func check(t *testing.T, a marker.Action, lines []line) {
+	t.Helper()
+	for _, l := range lines {
+		t.Run(l.name, func(t *testing.T) {
+			v := view(a, l.changes...)
+			step := intent.Next(v)
+			got := say(step)
+			assert.Assert(t, got == l.want || strings.HasSuffix(l.want, "...") && strings.HasPrefix(got, strings.TrimSuffix(l.want, "...")), "got %q, want %q", got, l.want)
+			assert.Assert(t, step.Kind != intent.StepWait || step.After > 0, "a wait without time is a hot loop")
+			if step.Kind == intent.StepReport && step.State == marker.StateError {
+				assert.Assert(t, step.Message != "", "an error says what is wrong")
+			}
+			if step.Kind == intent.StepCommand && step.Command != intent.CommandRefresh && v.Intent.Action != marker.ActionResetState {
+				assert.Equal(t, v.Affirmed, v.Intent.ID, "nothing but a refresh without an accepted busy")
+			}
+		})
+	}
+}
+
+func TestNextWithoutIntent(t *testing.T) {
+	none := with(func(v *intent.View) { v.Intent = marker.Intent{} })
+	check(t, "", []line{
+		{"facts are fresh", []change{none}, "rest"},
+		{"facts are due", []change{none, with(func(v *intent.View) { v.RefreshTried = now.Add(-time.Hour) })}, "ask refresh"},
+		{"a fresh process", []change{none, with(func(v *intent.View) { v.RefreshTried = time.Time{} })}, "ask refresh"},
+		{"facts are due and the host is busy", []change{none, locked(0), with(func(v *intent.View) { v.RefreshTried = time.Time{} })}, "wait"},
+		{"an action of a newer controller is not acted on", []change{with(func(v *intent.View) { v.Intent.Action = "defrost" })}, "rest"},
+	})
+}
+
+func TestNextStabilize(t *testing.T) {
+	check(t, marker.ActionStabilize, []line{
+		{"a host that was looked at", nil, "say ready"},
+		{"answered", []change{answered(marker.StateReady)}, "rest"},
+		{"a host that was never refreshed has no facts yet", []change{with(func(v *intent.View) { v.RefreshTried = time.Time{} })}, "ask refresh"},
+		{"the refresh is under way", []change{asked(intent.CommandRefresh, "t1")}, "wait"},
+		{"the refresh failed: it is no less stable", []change{host(intent.HostIdle, failed(intent.CommandRefresh, "no route"))}, "say ready"},
+		{"the host is busy, and the answer isn't left to the next refresh", []change{locked(0)}, "wait"},
+		{"an activation that nobody here asked for", []change{host(intent.HostReady, refreshed)}, "say error: another updater: the host has 1.2.0 activated..."},
+		{"one that was told already", []change{host(intent.HostReady, refreshed), answered(marker.StateError),
+			with(func(v *intent.View) {
+				v.Report.Message = "another updater: the host has 1.2.0 activated, which this operator did not ask for"
+			})}, "rest"},
+		{"an activation outside the API", []change{with(func(v *intent.View) { v.Host.ForeignBoot = true })}, "say error: another updater: the host will boot another..."},
+		{"it has gone again", []change{answered(marker.StateError)}, "say ready"},
+		{"a host that can't update in place", []change{with(func(v *intent.View) { v.Unsupported = "no route" })}, "say error: in-place updates are not supported..."},
+	})
+}
+
+func TestNextPrepare(t *testing.T) {
+	check(t, marker.ActionPrepareUpdate, []line{
+		{"busy before the host is touched", nil, "say busy"},
+		{"busy of an earlier process has to be accepted once more", []change{answered(marker.StateBusy)}, "say busy"},
+		{"then the host is asked", []change{affirmed}, "ask prepare"},
+		{"it works", []change{affirmed, asked(intent.CommandPrepare, "t1"), locked(time.Minute)}, "wait"},
+		{"its own command takes longer than the patience with others'", []change{affirmed, asked(intent.CommandPrepare, "t1"), locked(40 * time.Minute)}, "wait"},
+		{"somebody else's command takes long", []change{locked(20 * time.Minute)}, "wait"},
+		{"somebody else's command takes too long", []change{locked(26 * time.Minute)}, "say error: the host has been busy..."},
+		{"done", []change{affirmed, asked(intent.CommandPrepare, "t1"), host(intent.HostStaged, written)}, "say ready"},
+		{"done, by a process that died meanwhile", []change{answered(marker.StateBusy), host(intent.HostStaged, written)}, "say ready"},
+		{"another version was written", []change{affirmed, asked(intent.CommandPrepare, "t1"), host(intent.HostStaged, intent.LastCommand{Command: intent.CommandPrepare, Success: true, Timestamp: "t2", Started: v3})},
+			"say error: preparing 1.2.0: the host wrote 1.3.0..."},
+		{"nothing was written: a phantom stage", []change{affirmed, asked(intent.CommandPrepare, "t1"), host(intent.HostStaged, intent.LastCommand{Command: intent.CommandPrepare, Success: true, Timestamp: "t2"})},
+			"say error: preparing 1.2.0: the host wrote nothing"},
+		{"failed", []change{affirmed, asked(intent.CommandPrepare, "t1"), host(intent.HostAvailable, failed(intent.CommandPrepare, "disk"))}, "say error: preparing 1.2.0: disk"},
+		{"no record yet", []change{affirmed, asked(intent.CommandPrepare, "t1"), unchanged(1)}, "wait"},
+		{"no record at all", []change{affirmed, asked(intent.CommandPrepare, "t1"), unchanged(3)}, "say error: preparing 1.2.0: the host's command ended without a record"},
+		{"a stage of unknown origin is no proof", []change{host(intent.HostStaged, refreshed)}, "say busy"},
+		{"a choice that isn't known is refreshed", []change{host(intent.HostAvailable, failed(intent.CommandPrepare, "disk"))}, "ask refresh"},
+		{"a host that has just booted is refreshed", []change{host(intent.HostUninitialized, intent.LastCommand{})}, "ask refresh"},
+		{"another choice is refreshed once", []change{with(func(v *intent.View) { v.Host.Chosen = v3 })}, "ask refresh"},
+		{"and is then an error", []change{with(func(v *intent.View) { v.Host.Chosen = v3 }), asked(intent.CommandRefresh, "t0")}, "say error: the host does not offer 1.2.0 any more"},
+		{"a refresh that failed", []change{host(intent.HostIdle, failed(intent.CommandRefresh, "no route")), asked(intent.CommandRefresh, "t1")}, "say error: refreshing what is available: no route"},
+		{"another version found activated is deactivated, after busy", []change{host(intent.HostReady, refreshed)}, "say busy"},
+		{"and only then", []change{host(intent.HostReady, refreshed), affirmed}, "ask deactivate"},
+		{"which can fail", []change{host(intent.HostReady, failed(intent.CommandDeactivate, "no")), affirmed, asked(intent.CommandDeactivate, "t1")}, "say error: deactivating 1.2.0: no"},
+		{"ready and untouched", []change{answered(marker.StateReady), host(intent.HostStaged, written)}, "rest"},
+		{"ready and refreshed since", []change{answered(marker.StateReady), host(intent.HostStaged, refreshed)}, "rest"},
+		{"ready, and gone by a reboot: never a second staging", []change{answered(marker.StateReady), booted(v1)}, "say error: the prepared update is gone..."},
+		{"ready, and overwritten by somebody else", []change{answered(marker.StateReady), host(intent.HostStaged, written), with(func(v *intent.View) { v.Host.Staged = v3 })}, "say error: the prepared update is gone..."},
+		{"an error stands", []change{answered(marker.StateError)}, "rest"},
+		{"already on the target", []change{booted(v2)}, "say ready: already running 1.2.0"},
+		{"on the target by somebody else's reboot after an error", []change{answered(marker.StateError), booted(v2)}, "say ready: already running 1.2.0"},
+	})
+}
+
+func TestNextReboot(t *testing.T) {
+	staged := host(intent.HostStaged, written)
+	active := host(intent.HostReady, intent.LastCommand{Command: intent.CommandActivate, Success: true, Timestamp: "t3"})
+	late := with(func(v *intent.View) { v.Intent.Until = v.Now })
+	fresh := with(func(v *intent.View) { v.Started = v.Now.Add(-time.Minute) })
+	check(t, marker.ActionRebootUpdate, []line{
+		{"the stage is proven: busy before the host is touched", []change{staged}, "say busy"},
+		{"the stage was answered ready in this boot", []change{host(intent.HostStaged, refreshed)}, "say busy"},
+		{"the stage was answered ready in another boot", []change{host(intent.HostStaged, refreshed), with(func(v *intent.View) { v.Report.BootID = "b0" })}, "say error: 1.2.0 is not staged..."},
+		{"nothing is staged", nil, "say error: 1.2.0 is not staged..."},
+		{"another version is staged", []change{staged, with(func(v *intent.View) { v.Host.Staged = v3 })}, "say error: 1.2.0 is not staged..."},
+		{"the host is busy", []change{locked(time.Minute)}, "wait"},
+		{"the host is busy for too long", []change{locked(26 * time.Minute)}, "say error: the host has been busy..."},
+		{"activate", []change{staged, affirmed}, "ask activate"},
+		{"activating", []change{staged, affirmed, asked(intent.CommandActivate, "t2")}, "wait"},
+		{"activation failed", []change{affirmed, asked(intent.CommandActivate, "t2"), host(intent.HostStaged, failed(intent.CommandActivate, "blank"))}, "say error: activating 1.2.0: blank"},
+		{"activated: reboot", []change{active, affirmed, asked(intent.CommandActivate, "t2")}, "ask reboot"},
+		{"asked to reboot: only time tells", []change{active, affirmed, asked(intent.CommandReboot, "t3")}, "wait"},
+		{"never a second reboot for one intent by one process", []change{staged, affirmed, asked(intent.CommandReboot, "t3")}, "wait"},
+		{"ten minutes after the last request", []change{active, affirmed, asked(intent.CommandReboot, "t3"), with(func(v *intent.View) { v.Asked.At = v.Now.Add(-11 * time.Minute) })}, "say error: the host did not reboot within..."},
+		{"a new process touches nothing before its busy was accepted", []change{active, answered(marker.StateBusy)}, "say busy"},
+		{"too late to begin, the predecessor's reboot may come", []change{active, answered(marker.StateBusy), late, fresh}, "wait"},
+		{"too late, and it didn't come", []change{active, answered(marker.StateBusy), late}, "say error: the host did not reboot in time"},
+		{"another version was activated: no reboot into it", []change{active, affirmed, asked(intent.CommandActivate, "t2"), with(func(v *intent.View) { v.Host.Staged = v3 })}, "say error: the host has 1.3.0 staged..."},
+		{"a new process can't know yet if the reboot comes", []change{active, affirmed, fresh, with(func(v *intent.View) { v.Host.Staged = v3 })}, "wait"},
+		{"the stage is gone after busy", []change{affirmed}, "say error: nothing is staged..."},
+		{"back on the target", []change{affirmed, booted(v2)}, "say ready"},
+		{"back on the target and told", []change{booted(v2), answered(marker.StateReady), with(func(v *intent.View) { v.RefreshTried = v.Now })}, "rest"},
+		{"back on the target after a late error", []change{booted(v2), answered(marker.StateError)}, "say ready"},
+		{"rebooted by somebody else before it was asked", []change{booted(v2)}, "say ready"},
+		{"rolled back", []change{affirmed, booted(v1)}, "say error: the host came back with 1.1.0 instead of 1.2.0..."},
+		{"fell back after it was ready", []change{answered(marker.StateReady), booted(v1)}, "say error: the host came back with 1.1.0..."},
+		{"an error before the reboot stands", []change{staged, answered(marker.StateError)}, "rest"},
+	})
+}
+
+func TestNextReset(t *testing.T) {
+	active := host(intent.HostReady, refreshed)
+	check(t, marker.ActionResetState, []line{
+		{"nothing is activated", nil, "say ready"},
+		{"a stage may stay", []change{host(intent.HostStaged, written)}, "say ready"},
+		{"what is activated is undone", []change{active}, "ask deactivate"},
+		{"undoing", []change{active, asked(intent.CommandDeactivate, "t1")}, "wait"},
+		{"undone", []change{host(intent.HostStaged, intent.LastCommand{Command: intent.CommandDeactivate, Success: true, Timestamp: "t4"}), asked(intent.CommandDeactivate, "t1")}, "say ready"},
+		{"it failed", []change{host(intent.HostReady, failed(intent.CommandDeactivate, "no")), asked(intent.CommandDeactivate, "t1")}, "say error: deactivating 1.2.0: no"},
+		{"it failed and is tried again, without end", []change{host(intent.HostReady, failed(intent.CommandDeactivate, "no")), answered(marker.StateError), asked(intent.CommandDeactivate, "t1")}, "ask deactivate"},
+		{"after an error it can still come true", []change{answered(marker.StateError)}, "say ready"},
+		{"the host is busy", []change{locked(time.Hour)}, "wait"},
+		{"answered", []change{answered(marker.StateReady)}, "rest"},
+	})
+}
+
+// A refresh that fails withdraws nothing; one that finds nothing does.
+func TestFactsOf(t *testing.T) {
+	last := marker.Report{ActiveID: id, State: marker.StateReady, Available: v2, Current: v1, BootID: "b1"}
+	for _, tc := range []struct {
+		name      string
+		host      intent.Host
+		available string
+	}{
+		{"a choice that is known", intent.Host{Version: v1, State: intent.HostAvailable, Chosen: v3, ChosenKnown: true, Last: refreshed}, v3},
+		{"a locked host says nothing", intent.Host{Version: v1, Locked: true}, v2},
+		{"a refresh that failed says nothing", intent.Host{Version: v1, State: intent.HostIdle, Last: failed(intent.CommandRefresh, "x")}, v2},
+		{"a refresh that found nothing withdraws", intent.Host{Version: v1, State: intent.HostIdle, Last: refreshed}, ""},
+		{"a staged host whose offer is withdrawn", intent.Host{Version: v1, State: intent.HostStaged, Staged: v2, ChosenKnown: true, Last: refreshed}, ""},
+		{"what runs is no offer", intent.Host{Version: v2, State: intent.HostUninitialized}, ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			tc.host.BootID = "b5"
+			r := intent.FactsOf(last, tc.host, "build")
+			assert.Equal(t, r, marker.Report{ActiveID: id, State: marker.StateReady, Available: tc.available, Current: tc.host.Version,
+				BootID: "b5", Protocol: marker.Protocol, OperatorVersion: "build"})
+		})
+	}
+}

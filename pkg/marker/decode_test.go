@@ -1,0 +1,191 @@
+package marker
+
+import (
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"gotest.tools/v3/assert"
+)
+
+// inHands is a node in the middle of its drain, with everything on it that can be.
+func inHands() map[string]string {
+	return map[string]string{
+		"bottlerocket.aws/action-wanted":     "prepare-update",
+		"bottlerocket.aws/intent-id":         "17-abc",
+		"bottlerocket.aws/intent-time":       "2026-09-20T10:00:00Z",
+		"bottlerocket.aws/intent-until":      "2026-09-20T10:45:00Z",
+		"bottlerocket.aws/target-version":    "1.27.0",
+		"bottlerocket.aws/reboot-from":       "boot-1",
+		"bottlerocket.aws/disruption":        `{"since":"2026-09-20T10:05:00.25Z","wasUnschedulable":false}`,
+		"bottlerocket.aws/failure":           `{"versions":["1.26.2"],"count":1,"reason":"RolledBack","at":"2026-09-19T10:00:00Z","retryAfter":"2026-09-19T10:10:00Z"}`,
+		"bottlerocket.aws/history":           `[{"version":"1.26.2","outcome":"failed","reason":"RolledBack","started":"2026-09-19T09:00:00Z","ended":"2026-09-19T10:00:00Z"}]`,
+		"bottlerocket.aws/waiting-for":       "Draining: pod default/a is shutting down",
+		"bottlerocket.aws/active-id":         "17-abc",
+		"bottlerocket.aws/action-state":      "ready",
+		"bottlerocket.aws/available-version": "1.27.0",
+		"bottlerocket.aws/current-version":   "1.26.1",
+		"bottlerocket.aws/boot-id":           "boot-1",
+		"bottlerocket.aws/protocol":          "1",
+		"bottlerocket.aws/operator-version":  "v1.0.0",
+	}
+}
+
+func TestDecode(t *testing.T) {
+	m, problems := Decode(inHands())
+	assert.Equal(t, len(problems), 0, "%v", problems)
+	assert.Equal(t, m.Intent, Intent{ID: "17-abc", Action: ActionPrepareUpdate,
+		Time: time.Date(2026, 9, 20, 10, 0, 0, 0, time.UTC), Until: time.Date(2026, 9, 20, 10, 45, 0, 0, time.UTC),
+		Target: "1.27.0", RebootFrom: "boot-1"})
+	assert.Equal(t, m.Report, Report{ActiveID: "17-abc", State: StateReady, Available: "1.27.0", Current: "1.26.1",
+		BootID: "boot-1", Protocol: 1, OperatorVersion: "v1.0.0"})
+	assert.Equal(t, m.Report.Answer("17-abc"), StateReady)
+	assert.Equal(t, m.Report.Answer("17-abd"), StateNone, "an answer to another intent is none")
+	assert.Equal(t, m.Report.Answer(""), StateNone)
+	assert.Assert(t, m.Disruption.Since.Equal(time.Date(2026, 9, 20, 10, 5, 0, 250e6, time.UTC)))
+	assert.Equal(t, m.Failure.Count, 1)
+	assert.Equal(t, len(m.History), 1)
+	assert.Equal(t, *m.Waiting, Waiting{Reason: "Draining", Message: "pod default/a is shutting down"})
+}
+
+// Each value that can't be read names its own key and no other.
+func TestDecodeProblems(t *testing.T) {
+	long := strings.Repeat("x", 5000)
+	for _, tc := range []struct {
+		name  string
+		key   Key
+		value string
+	}{
+		{"an action that is none", KeyActionWanted, "perform-update"},
+		{"an empty action", KeyActionWanted, ""},
+		{"an id with a space", KeyIntentID, "a b"},
+		{"an empty id", KeyIntentID, ""},
+		{"an id that is too long", KeyIntentID, long},
+		{"a time without zone", KeyIntentTime, "2026-09-20T10:00:00"},
+		{"a time that UTC moves out of four digits", KeyIntentUntil, "9999-12-31T23:59:59-01:00"},
+		{"a target with a leading v", KeyTargetVersion, "v1.27.0"},
+		{"a target with white space behind it", KeyTargetVersion, "1.27.0 "},
+		{"an empty boot to be left behind", KeyRebootFrom, ""},
+		{"a disruption that isn't JSON", KeyDisruption, "{"},
+		{"a disruption that is null", KeyDisruption, "null"},
+		{"a disruption that is a list", KeyDisruption, "[]"},
+		{"a disruption without its time", KeyDisruption, "{}"},
+		{"a disruption with its time in a name that is almost right", KeyDisruption, `{"Since":"2026-09-20T10:05:00Z"}`},
+		{"a disruption with a field of another type", KeyDisruption, `{"since":"2026-09-20T10:05:00Z","wasUnschedulable":"no"}`},
+		{"an empty disruption", KeyDisruption, ""},
+		{"a failure that is too long", KeyFailure, long},
+		{"a failure that is null", KeyFailure, "null"},
+		{"a failure with a negative count", KeyFailure, `{"count":-1}`},
+		{"an answer that isn't one", KeyActionState, "done"},
+		{"an answered id that is empty", KeyActiveID, ""},
+		{"a message that is too long", KeyMessage, long},
+		{"a running version that isn't one", KeyCurrentVersion, "latest"},
+		{"an offer that isn't UTF-8", KeyAvailableVersion, "1.2.3\xff"},
+		{"a boot id with a line break", KeyBootID, "a\nb"},
+		{"a protocol of zero", KeyProtocol, "0"},
+		{"a protocol that isn't a number", KeyProtocol, "one"},
+		{"a build that is too long", KeyOperatorVersion, long},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			a := inHands()
+			a[string(tc.key)] = tc.value
+			_, problems := Decode(a)
+			assert.Assert(t, len(problems) > 0)
+			for _, p := range problems {
+				assert.Equal(t, p.Key, tc.key, "%s", p)
+				assert.Assert(t, p.Why != "" && len(p.Why) < 200, "%s", p)
+			}
+		})
+	}
+}
+
+// What is missing can make a node unreadable too.
+func TestDecodeMissing(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		without []Key
+		problem Key
+	}{
+		{"a node in our hands without an intent", []Key{KeyIntentID}, KeyIntentID},
+		{"a node in our hands without the boot to be left behind", []Key{KeyRebootFrom}, KeyRebootFrom},
+		{"a prepare without a target", []Key{KeyTargetVersion}, KeyTargetVersion},
+		{"an intent without its time", []Key{KeyIntentTime}, KeyIntentTime},
+		{"an intent without its end", []Key{KeyIntentUntil}, KeyIntentUntil},
+		{"an intent without an action", []Key{KeyActionWanted}, KeyActionWanted},
+		{"an answered id without the answer", []Key{KeyActionState}, KeyActionState},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			a := inHands()
+			for _, k := range tc.without {
+				delete(a, string(k))
+			}
+			_, problems := Decode(a)
+			assert.Assert(t, len(problems) > 0)
+			assert.Equal(t, problems[0].Key, tc.problem, "%v", problems)
+		})
+	}
+	reboot := inHands()
+	reboot[string(KeyActionWanted)] = string(ActionRebootUpdate)
+	delete(reboot, string(KeyDisruption))
+	_, problems := Decode(reboot)
+	assert.Equal(t, len(problems), 1, "a reboot is only ever asked of a node in our hands")
+	assert.Equal(t, problems[0].Key, KeyDisruption)
+}
+
+// What isn't for the machine doesn't stop it.
+func TestDecodeLenient(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		key   Key
+		value string
+	}{
+		{"a history that isn't JSON", KeyHistory, "["},
+		{"a history that is too long", KeyHistory, strings.Repeat("x", 5000)},
+		{"a history with a line that can't be read", KeyHistory, `[{"ended":7}]`},
+		{"a reason for a pause that is long", KeyPaused, strings.Repeat("because ", 1000)},
+		{"a reason for a pause with line breaks", KeyPaused, "a\nb\n"},
+		{"a pause without a reason", KeyPaused, ""},
+		{"waiting for nothing known", KeyWaitingFor, "what"},
+		{"a key of a newer build", Prefix + "brand-new", "{"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			a := inHands()
+			a[string(tc.key)] = tc.value
+			m, problems := Decode(a)
+			assert.Equal(t, len(problems), 0, "%v", problems)
+			assert.Equal(t, m.Paused, tc.key == KeyPaused)
+			assert.Assert(t, len(m.PausedReason) <= MaxMessage && !strings.Contains(m.PausedReason, "\n"))
+		})
+	}
+}
+
+// Marks of an older operator have no intent-id and read as nothing.
+func TestDecodeOlderOperator(t *testing.T) {
+	m, problems := Decode(map[string]string{
+		"bottlerocket.aws/action-wanted":    "perform-update",
+		"bottlerocket.aws/action-state":     "unknown",
+		"bottlerocket.aws/action-active":    "maybe",
+		"bottlerocket.aws/update-available": "true",
+	})
+	assert.Equal(t, len(problems), 0, "%v", problems)
+	assert.DeepEqual(t, m, Marks{})
+	i, problems := DecodeIntent(map[string]string{"bottlerocket.aws/action-wanted": "perform-update"})
+	assert.Equal(t, len(problems), 0)
+	assert.Equal(t, i, Intent{})
+}
+
+// The parts read as in the whole.
+func TestDecodeParts(t *testing.T) {
+	whole, _ := Decode(inHands())
+	i, problems := DecodeIntent(inHands())
+	assert.Equal(t, len(problems), 0)
+	assert.Equal(t, i, whole.Intent)
+	r, problems := DecodeReport(inHands())
+	assert.Equal(t, len(problems), 0)
+	assert.Equal(t, r, whole.Report)
+	broken := maps.Clone(inHands())
+	broken[string(KeyDisruption)] = "{"
+	_, problems = DecodeIntent(broken)
+	assert.Equal(t, len(problems), 0, "an agent's part is not held up by the controller's")
+}

@@ -1,0 +1,44 @@
+package marker
+
+import (
+	"strings"
+	"testing"
+
+	"gotest.tools/v3/assert"
+)
+
+// Every key has exactly one writer, is under the prefix, and is explained.
+func TestTable(t *testing.T) {
+	seen := map[Key]bool{}
+	for _, e := range Table() {
+		assert.Assert(t, !seen[e.Key], "%s stands there twice", e.Key)
+		seen[e.Key] = true
+		assert.Assert(t, strings.HasPrefix(string(e.Key), Prefix), e.Key)
+		assert.Assert(t, e.Meaning != "", e.Key)
+		owners := 0
+		for _, w := range []Writer{WriterUser, WriterController, WriterAgent} {
+			if Owns(w, string(e.Key)) {
+				owners++
+				assert.Equal(t, w, e.Writer)
+			}
+		}
+		if e.Kind == KindAnnotation {
+			assert.Equal(t, owners, 1, "%s", e.Key)
+		} else {
+			assert.Equal(t, owners, 0, "nobody of ours writes the label %s", e.Key)
+		}
+	}
+	assert.Equal(t, len(Keys(WriterUser))+len(Keys(WriterController))+len(Keys(WriterAgent))+2, len(Table()))
+	assert.Assert(t, !Owns(WriterController, "example.com/x"))
+}
+
+// Encode and EncodeReport write nothing but what their writer owns.
+func TestEncodersWriteTheirOwn(t *testing.T) {
+	m := decode(t, inHands())
+	for k := range Encode(m) {
+		assert.Assert(t, Owns(WriterController, string(k)), k)
+	}
+	for k := range EncodeReport(m.Report) {
+		assert.Assert(t, Owns(WriterAgent, string(k)), k)
+	}
+}
