@@ -18,6 +18,8 @@ const (
 	// before the command counts as dead (update-api section 1, rule 5).
 	unchangedLooks = 3
 
+	shortCommand = 10 * time.Second
+
 	pollActive = 250 * time.Millisecond
 	pollLocked = 2 * time.Second
 	pollSlow   = 30 * time.Second
@@ -138,10 +140,10 @@ func settle(v View, c Command) (Step, bool) {
 		return Step{}, false
 	}
 	if v.Host.Locked {
-		return wait(pollActive), true
+		return wait(pace(v)), true
 	}
 	if v.Host.Last.Timestamp == a.Before && a.Unchanged < unchangedLooks {
-		return wait(pollActive), true
+		return wait(pace(v)), true
 	}
 	return Step{}, false
 }
@@ -158,13 +160,22 @@ func ended(v View, c Command) (done, died bool) {
 	return v.Host.Last.Command == c, false
 }
 
+// pace is how soon to look again at a command of this agent's own: at once while it may be a short one,
+// seldom once it is a long one.
+func pace(v View) time.Duration {
+	if v.Now.Sub(v.Asked.At) > shortCommand {
+		return pollLocked
+	}
+	return pollActive
+}
+
 // locked waits for a host that is busy with a command, patiently but not for ever.
 func locked(v View, answer marker.State) Step {
 	if answer != marker.StateError && !v.LockedSince.IsZero() && v.Now.Sub(v.LockedSince) > BusyPatience {
 		return report(marker.StateError, "the host has been busy with another command for more than %s", BusyPatience)
 	}
 	if v.Asked.ID == v.Intent.ID {
-		return wait(pollActive)
+		return wait(pace(v))
 	}
 	return wait(pollLocked)
 }
@@ -238,7 +249,7 @@ func prepare(v View, answer marker.State) Step {
 		case v.Asked.Command == CommandPrepare && v.Asked.ID == v.Intent.ID:
 			// It is this agent's own command, so only the controller's deadline ends the patience: an
 			// error now would throw away what a slow host is about to finish.
-			return wait(pollActive)
+			return wait(pace(v))
 		}
 		return locked(v, answer)
 	}
