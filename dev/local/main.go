@@ -118,7 +118,7 @@ func ask(ctx context.Context, control, path string, values url.Values) (string, 
 	return b.String(), nil
 }
 
-// up starts this program once more, in a session of its own, and waits until it serves.
+// up starts this program once more, detached from this terminal, and waits until it serves.
 func up(ctx context.Context, control string, count int) error {
 	if answer, err := ask(ctx, control, "/status", nil); err == nil {
 		fmt.Print("already running\n" + answer)

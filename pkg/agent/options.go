@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/url"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/pkg/errors"
@@ -140,33 +139,7 @@ func Start(ctx context.Context, o Options, out io.Writer) error {
 		telemetry.FieldNode:    o.NodeName,
 		telemetry.FieldVersion: telemetry.Version,
 	}).Info("Starting the agent")
-	return together(ctx,
-		a.Run,
-		func(ctx context.Context) error {
-			return telemetry.Serve(ctx, o.ListenAddress, telemetry.Config{
-				Gatherer: registry, Ready: a.Ready, Healthy: a.Healthy, Log: log,
-			})
-		})
-}
-
-// together runs all until the first ends, ends the others, waits for them and returns the first error.
-func together(ctx context.Context, runs ...func(context.Context) error) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var all sync.WaitGroup
-	ends := make(chan error, len(runs))
-	for _, run := range runs {
-		all.Go(func() {
-			defer cancel()
-			ends <- run(ctx)
-		})
-	}
-	all.Wait()
-	close(ends)
-	for err := range ends {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return telemetry.Beside(ctx, a.Run, o.ListenAddress, telemetry.Config{
+		Gatherer: registry, Ready: a.Ready, Healthy: a.Healthy, Log: log,
+	})
 }

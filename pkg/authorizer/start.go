@@ -3,7 +3,6 @@ package authorizer
 import (
 	"context"
 	"io"
-	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -32,24 +31,5 @@ func Start(ctx context.Context, o Options, out io.Writer) error {
 		return err
 	}
 	log.WithFields(logrus.Fields{telemetry.FieldVersion: telemetry.Version, telemetry.FieldAddress: o.ServeAddress}).Info("Starting the proxy")
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var wg sync.WaitGroup
-	ends := make(chan error, 2)
-	for _, run := range []func(context.Context) error{p.Run, func(ctx context.Context) error {
-		return telemetry.Serve(ctx, o.ListenAddress, telemetry.Config{Gatherer: registry, Ready: p.Ready, Log: log})
-	}} {
-		wg.Go(func() {
-			defer cancel()
-			ends <- run(ctx)
-		})
-	}
-	wg.Wait()
-	close(ends)
-	for err := range ends {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return telemetry.Beside(ctx, p.Run, o.ListenAddress, telemetry.Config{Gatherer: registry, Ready: p.Ready, Log: log})
 }

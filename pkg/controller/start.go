@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 	"net/http"
-	"sync"
 
 	"github.com/pkg/errors"
 	"github.com/prometheus/client_golang/prometheus"
@@ -40,27 +39,8 @@ func Start(ctx context.Context, o Options, out io.Writer) error {
 		return err
 	}
 	log.WithFields(logrus.Fields{telemetry.FieldVersion: telemetry.Version, telemetry.FieldNode: o.NodeName}).Info("Starting the controller")
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var wg sync.WaitGroup
-	ends := make(chan error, 2)
-	for _, run := range []func(context.Context) error{c.Run, func(ctx context.Context) error {
-		return telemetry.Serve(ctx, o.ListenAddress, telemetry.Config{
-			Gatherer: registry, Ready: c.Ready, Healthy: c.Healthy, Log: log,
-			Handlers: map[string]http.Handler{"/plan": PlanHandler(c.Plan)},
-		})
-	}} {
-		wg.Go(func() {
-			defer cancel()
-			ends <- run(ctx)
-		})
-	}
-	wg.Wait()
-	close(ends)
-	for err := range ends {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return telemetry.Beside(ctx, c.Run, o.ListenAddress, telemetry.Config{
+		Gatherer: registry, Ready: c.Ready, Healthy: c.Healthy, Log: log,
+		Handlers: map[string]http.Handler{"/plan": PlanHandler(c.Plan)},
+	})
 }
