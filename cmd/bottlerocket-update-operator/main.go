@@ -100,6 +100,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 	if err != nil {
 		return usage(err)
 	}
+	tune(chosen, getenv)
 	if err := m.start(ctx, stderr); err != nil {
 		fmt.Fprintf(stderr, "%s: %v\n", name, err)
 		return exitFailed

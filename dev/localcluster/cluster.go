@@ -171,6 +171,14 @@ func (c *Cluster) Pods(ctx context.Context, what string) ([]corev1.Pod, error) {
 	return list.Items, nil
 }
 
+// Kill ends all processes of one component with SIGKILL, on one node or, if node is empty, on all, and
+// returns how many ran.
+func (c *Cluster) Kill(what, node string) int {
+	return c.Fleet.Kill(func(p *corev1.Pod) bool {
+		return p.Labels[component] == what && (node == "" || p.Spec.NodeName == node)
+	})
+}
+
 // Await polls until ok holds, for at most bound.
 func Await(ctx context.Context, what string, bound time.Duration, ok func() (bool, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, bound)
@@ -222,6 +230,9 @@ func (c *Cluster) AwaitOperator(ctx context.Context, bound time.Duration, labell
 		return true, nil
 	})
 }
+
+// ProxyURL is where agents find the proxies.
+func (c *Cluster) ProxyURL() string { return "https://" + c.service.address() }
 
 // PlanURL is where a controller's pod serves its plan; empty if there is none yet.
 func (c *Cluster) PlanURL(ctx context.Context) (string, error) {

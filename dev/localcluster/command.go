@@ -51,8 +51,12 @@ func (c *Cluster) arguments(p nodes.Pod) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		return append(args, "-proxy-server=https://"+c.service.address(), "-proxy-ca-file="+ca, "-token-file="+token,
-			"-host-socket="+p.Machine.Socket(), "-boot-id-file="+p.Machine.BootIDFile()), nil
+		socket, err := p.HostSocket()
+		if err != nil {
+			return nil, err
+		}
+		return append(args, "-proxy-server="+c.ProxyURL(), "-proxy-ca-file="+ca, "-token-file="+token,
+			"-host-socket="+socket, "-boot-id-file="+p.Machine.BootIDFile()), nil
 	}
 	kubeconfig, err := p.Kubeconfig()
 	if err != nil {

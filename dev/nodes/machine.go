@@ -90,7 +90,7 @@ func newMachine(f *Fleet, index int, config MachineConfig) (*Machine, error) {
 // cluster's own, unless that lies too deep.
 func (f *Fleet) chooseSockets() error {
 	f.sockets = filepath.Join(f.cluster.Dir(), "sockets")
-	if len(f.sockets)+len("/99999.sock") <= maxSocketPath {
+	if len(f.sockets)+len("/99999.sock.01234567") <= maxSocketPath {
 		return errors.Wrap(os.MkdirAll(f.sockets, 0o700), "making a folder for sockets")
 	}
 	var err error

@@ -2,6 +2,7 @@ package nodes
 
 import (
 	"net/url"
+	"os"
 	"path"
 	"path/filepath"
 	"strings"
@@ -102,6 +103,16 @@ func (p Pod) Kubeconfig() (string, error) {
 	out.CurrentContext = name
 	file := filepath.Join(p.Dir, "kubeconfig")
 	return file, errors.Wrap(clientcmd.WriteToFile(*out, file), "writing a kubeconfig")
+}
+
+// HostSocket is the host's API socket as it is mounted into the container that is about to start: the one
+// that is there now. A socket that the host makes later is another, which only a later container gets.
+func (p Pod) HostSocket() (string, error) {
+	mount := p.Machine.socket + "." + string(p.UID)[:8]
+	if err := os.Remove(mount); err != nil && !os.IsNotExist(err) {
+		return "", errors.Wrap(err, "unmounting a socket")
+	}
+	return mount, errors.Wrap(os.Link(p.Machine.socket, mount), "mounting the host's socket")
 }
 
 // field is the value of a field path of the downward API.

@@ -49,6 +49,8 @@ type podRun struct {
 	filled  []*volume
 	news    chan struct{} // a volume changed
 	problem atomic.Value  // error of the last token request
+
+	process atomic.Pointer[process.Process] // the last one
 }
 
 func newPodRun(u *uptime, pod *corev1.Pod, n int) *podRun {
@@ -218,6 +220,9 @@ func (r *podRun) start() (*process.Process, Command, error) {
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH")}, c.Env...)
 	cmd.Stdout, cmd.Stderr = log, log
 	p, err := process.Start(cmd)
+	if err == nil {
+		r.process.Store(p)
+	}
 	return p, c, err
 }
 

@@ -1,0 +1,259 @@
+package localcluster_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"gotest.tools/v3/assert"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/hostsim"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/localcluster"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/nodes"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/process"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
+)
+
+const (
+	controller = "controller"
+	proxy      = "proxy"
+	agent      = "agent"
+
+	nodeCount = 3
+	limit     = 1
+	// renewal is the pace of the controller's Lease.
+	renewal = 500 * time.Millisecond
+	// bound is how long a rollout may take before it counts as stuck: many times what it takes.
+	bound = 3 * time.Minute
+)
+
+// world is one cluster with the operator at work, for all tests of the package. Each test leaves it with
+// all nodes at rest on the newest version.
+type world struct {
+	*localcluster.Cluster
+	// released counts releases, all but the first one after the start.
+	released int
+	// outages are the times without an API server that tests made.
+	outages []outage
+	seen    *nodes.Observer
+}
+
+var shared struct {
+	once sync.Once
+	w    *world
+	err  error
+}
+
+func TestMain(m *testing.M) {
+	status := m.Run()
+	if shared.w != nil {
+		shared.w.seen.Close()
+		shared.w.Stop()
+	}
+	os.Exit(status)
+}
+
+// inWorld returns the cluster with all nodes at rest, and dumps it if the test fails.
+func inWorld(t *testing.T) *world {
+	t.Helper()
+	shared.once.Do(func() { shared.w, shared.err = start(context.Background()) })
+	assert.NilError(t, shared.err)
+	t.Cleanup(func() {
+		if t.Failed() {
+			shared.w.dump(t)
+		}
+	})
+	assert.NilError(t, shared.w.awaitRest(t.Context()))
+	return shared.w
+}
+
+func start(ctx context.Context) (_ *world, err error) {
+	w := &world{}
+	w.Cluster, err = localcluster.Start(ctx, localcluster.Config{
+		Nodes: nodeCount, Version: version(0), Progress: os.Stderr,
+		Args: map[string][]string{
+			controller: {fmt.Sprintf("-max-unavailable=%d", limit), "-soak=1s", "-lease-duration=3s", "-lease-renew-deadline=2s", "-lease-retry-period=" + renewal.String()},
+			agent:      {"-refresh-interval=1s"},
+		},
+		Reboot: nodes.Reboot{Mode: nodes.RebootStale, Down: 700 * time.Millisecond},
+		Latencies: hostsim.Latencies{
+			Refresh: 50 * time.Millisecond, Prepare: time.Second, Activate: 700 * time.Millisecond, Deactivate: 700 * time.Millisecond,
+		},
+		PodStop: 500 * time.Millisecond,
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			w.Stop()
+		}
+	}()
+	for _, m := range w.Fleet.Machines() {
+		if err := w.pin(ctx, m.Name()); err != nil {
+			return nil, err
+		}
+	}
+	// Only then can the scheduler spread the operator's pods.
+	if err := localcluster.Await(ctx, "all nodes take pods", bound, func() (bool, error) { return w.pinnedReady(ctx) }); err != nil {
+		return nil, err
+	}
+	if err := w.Install(ctx); err != nil {
+		return nil, err
+	}
+	if err := w.Label(ctx); err != nil {
+		return nil, err
+	}
+	if err := w.AwaitOperator(ctx, bound, true); err != nil {
+		return nil, err
+	}
+	w.seen = nodes.Observe(ctx, w.Client)
+	return w, nil
+}
+
+// pin keeps one pod on a node: evicted, another waits until the node takes it again.
+func (w *world) pin(ctx context.Context, node string) error {
+	labels := map[string]string{"app": "on-" + node}
+	_, err := w.Client.AppsV1().Deployments(metav1.NamespaceDefault).Create(ctx, &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: "on-" + node},
+		Spec: appsv1.DeploymentSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec: corev1.PodSpec{
+					NodeSelector: map[string]string{corev1.LabelHostname: node},
+					Containers:   []corev1.Container{{Name: "app", Image: "workload"}},
+				},
+			},
+		},
+	}, metav1.CreateOptions{})
+	return err
+}
+
+// version is that of the n-th release.
+func version(n int) string { return fmt.Sprintf("1.%d.0", 50+n) }
+
+// release publishes the next version.
+func (w *world) release(t *testing.T) {
+	t.Helper()
+	w.released++
+	assert.NilError(t, w.Release(version(w.released)))
+}
+
+// boots are the reboots of each machine so far.
+func (w *world) boots() map[string]int {
+	boots := map[string]int{}
+	for _, m := range w.Fleet.Machines() {
+		boots[m.Name()] = m.Host().Snapshot().Counters.Boots
+	}
+	return boots
+}
+
+// rollout releases the next version, does what the test has to do meanwhile, and waits until all nodes
+// run it: each after exactly one reboot, and never more of them cordoned than the limit.
+func (w *world) rollout(t *testing.T, meanwhile func()) {
+	t.Helper()
+	before := w.boots()
+	w.release(t)
+	if meanwhile != nil {
+		meanwhile()
+	}
+	assert.NilError(t, w.awaitRest(t.Context()))
+	for name, boots := range w.boots() {
+		assert.Check(t, boots == before[name]+1, "%s rebooted %d times on its way to %s", name, boots-before[name], version(w.released))
+	}
+	assert.Check(t, w.seen.MaxUnschedulable() <= limit, "%d nodes were cordoned at once", w.seen.MaxUnschedulable())
+	assert.NilError(t, w.Plane.Alive())
+}
+
+// awaitRest waits until all nodes are at rest on the newest version, with all that runs there.
+func (w *world) awaitRest(ctx context.Context) error {
+	return localcluster.Await(ctx, "all nodes are at rest on "+version(w.released), bound, func() (bool, error) {
+		list, err := w.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return false, err
+		}
+		for i := range list.Items {
+			if !atRest(&list.Items[i], version(w.released)) {
+				return false, nil
+			}
+		}
+		if len(list.Items) != nodeCount {
+			return false, nil
+		}
+		if err := w.AwaitOperator(ctx, time.Second, true); err != nil {
+			return false, err
+		}
+		return w.pinnedReady(ctx)
+	})
+}
+
+func (w *world) pinnedReady(ctx context.Context) (bool, error) {
+	list, err := w.Client.AppsV1().Deployments(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return false, err
+	}
+	for i := range list.Items {
+		if list.Items[i].Status.ReadyReplicas < 1 {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+func atRest(n *corev1.Node, version string) bool {
+	m, problems := marker.Decode(n.Annotations)
+	return len(problems) == 0 && m.Disruption == nil && m.Failure == nil && m.Intent.Action == marker.ActionStabilize &&
+		m.Report.Answer(m.Intent.ID) == marker.StateReady && m.Report.Current == version &&
+		fleet.OSVersion(n.Status.NodeInfo.OSImage) == version && !n.Spec.Unschedulable && nodes.Ready(n)
+}
+
+// dump shows what a failed test left: the marks of all nodes, and what the operator said last.
+func (w *world) dump(t *testing.T) {
+	ctx := context.Background()
+	if list, err := w.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{}); err == nil {
+		for i := range list.Items {
+			n := &list.Items[i]
+			t.Logf("%s: cordoned %t, ready %t, %s, %v", n.Name, n.Spec.Unschedulable, nodes.Ready(n), n.Status.NodeInfo.OSImage, n.Annotations)
+		}
+	}
+	for _, what := range []string{controller, proxy, agent} {
+		pods, err := w.Pods(ctx, what)
+		if err != nil {
+			t.Log(err)
+			continue
+		}
+		for i := range pods {
+			name := pods[i].Spec.NodeName + "-" + pods[i].Name + ".log"
+			t.Logf("%s:\n%s", name, process.LogTail(filepath.Join(w.Fleet.Logs(), name), 8192))
+		}
+	}
+}
+
+// log is all that one component's pods have said.
+func (w *world) log(ctx context.Context, what, node string) (string, error) {
+	pods, err := w.Pods(ctx, what)
+	if err != nil {
+		return "", err
+	}
+	var all strings.Builder
+	for i := range pods {
+		if pods[i].Spec.NodeName == node {
+			content, err := os.ReadFile(filepath.Join(w.Fleet.Logs(), node+"-"+pods[i].Name+".log"))
+			if err != nil {
+				return "", err
+			}
+			all.Write(content)
+		}
+	}
+	return all.String(), nil
+}

@@ -1,0 +1,219 @@
+package localcluster_test
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"gotest.tools/v3/assert"
+	appsv1 "k8s.io/api/apps/v1"
+	authnv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/localcluster"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/manifest"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
+)
+
+const (
+	// maxWrites is what one node's whole update may cost in writes to its Node.
+	maxWrites = 16
+	// idle is how long a fleet at rest is watched.
+	idle = 10 * time.Second
+)
+
+// One node's update, with nothing blocking, costs at most maxWrites writes to its Node.
+func TestWritesPerNode(t *testing.T) {
+	w := inWorld(t)
+	released := time.Now()
+	w.rollout(t, nil)
+	writes := map[string]int{}
+	for _, r := range operator(w.requests(t, released)) {
+		if r.resource() == "nodes" && r.writes() && r.succeeded() {
+			writes[r.Object.Name]++
+		}
+	}
+	assert.Check(t, len(writes) == nodeCount, "%v", writes)
+	for node, n := range writes {
+		t.Logf("%s: %d writes", node, n)
+		assert.Check(t, n <= maxWrites, "%d writes to %s", n, node)
+	}
+}
+
+// A fleet at rest is not written to; the Lease is renewed at its pace.
+func TestIdleFleetIsNotWrittenTo(t *testing.T) {
+	w := inWorld(t)
+	// Events are written a little later than what they tell of, and pods that came back may still be told of.
+	quiet := time.Now()
+	assert.NilError(t, localcluster.Await(t.Context(), "the last rollout is over", bound, func() (bool, error) {
+		for _, r := range operator(w.requests(t, quiet)) {
+			if r.writes() && r.resource() != "leases" && r.resource() != "tokenreviews" {
+				quiet = r.Received.Time.Add(time.Microsecond)
+			}
+		}
+		return time.Since(quiet) > 2*time.Second, nil
+	}))
+	began := time.Now()
+	renewals, others := 0, map[string]int{}
+	assert.NilError(t, localcluster.Await(t.Context(), "the fleet has been idle for long", 2*idle, func() (bool, error) {
+		return time.Since(began) > idle, nil
+	}))
+	for _, r := range operator(w.requests(t, began)) {
+		switch {
+		case r.resource() == "leases" && r.writes():
+			renewals++
+		case r.writes() && r.resource() != "tokenreviews":
+			t.Errorf("at rest: %s", r)
+		default:
+			others[strings.TrimPrefix(r.User.Username, "system:serviceaccount:bottlerocket:")+" "+r.Verb+" "+r.resource()]++
+		}
+	}
+	most := int(time.Since(began)/renewal) + 1
+	assert.Check(t, renewals > 0 && renewals <= most, "%d renewals, of at most %d", renewals, most)
+	t.Logf("at rest for %s: %d renewals, besides %v", idle, renewals, others)
+}
+
+// The manifest's roles let controller and proxy do what they do in a rollout and nothing else; agents have
+// nothing to do with the API server at all.
+func TestRolesAreWhatIsUsed(t *testing.T) {
+	w := inWorld(t)
+	w.everywhere(t)
+	w.rollout(t, func() { w.leaveSlotBehind(t) })
+	w.repeatEvent(t)
+	w.listAsAgent(t)
+
+	objects, err := manifest.Load()
+	assert.NilError(t, err)
+	assert.Check(t, len(objects.Grants(manifest.Namespace, "update-operator-agent")) == 0)
+	all := w.requests(t, time.Time{})
+	for _, r := range all {
+		assert.Check(t, r.User.Username != account(agent), "by an agent: %s", r)
+	}
+	used := map[string]map[manifest.Grant]bool{account(controller): {}, account(proxy): {}}
+	for _, r := range operator(all) {
+		// An API server that has just started knows of no roles yet.
+		starting := slices.ContainsFunc(w.outages, func(o outage) bool { return o.covers(r.Received.Time) })
+		assert.Check(t, starting || r.Answer.Code != http.StatusForbidden && r.Answer.Code != http.StatusUnauthorized, "refused: %s", r)
+		if used[r.User.Username] == nil {
+			t.Errorf("by an account of its own: %s", r)
+			continue
+		}
+		covered := false
+		for _, g := range objects.Grants(manifest.Namespace, strings.TrimPrefix(r.User.Username, "system:serviceaccount:bottlerocket:")) {
+			if r.Object != nil && g.Allows(r.Object.APIGroup, r.resource(), r.Verb, r.Object.Namespace, r.Object.Name) {
+				used[r.User.Username][g] = true
+				covered = true
+			}
+		}
+		assert.Check(t, covered, "by no role of the manifest: %s", r)
+	}
+	for _, component := range []string{controller, proxy} {
+		for _, g := range objects.Grants(manifest.Namespace, "update-operator-"+component) {
+			assert.Check(t, used[account(component)][g], "the %s has no use for %+v", component, g)
+		}
+	}
+}
+
+// everywhere runs a DaemonSet for the time of a test, as every cluster has one.
+func (w *world) everywhere(t *testing.T) {
+	t.Helper()
+	labels := map[string]string{"app": "everywhere"}
+	_, err := w.Client.AppsV1().DaemonSets(metav1.NamespaceDefault).Create(t.Context(), &appsv1.DaemonSet{
+		ObjectMeta: metav1.ObjectMeta{Name: "everywhere"},
+		Spec: appsv1.DaemonSetSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "workload"}}},
+			},
+		},
+	}, metav1.CreateOptions{})
+	assert.NilError(t, err)
+	t.Cleanup(func() {
+		assert.Check(t, w.Client.AppsV1().DaemonSets(metav1.NamespaceDefault).Delete(context.Background(), "everywhere", metav1.DeleteOptions{}))
+	})
+	assert.NilError(t, localcluster.Await(t.Context(), "the DaemonSet is on every node", bound, func() (bool, error) {
+		d, err := w.Client.AppsV1().DaemonSets(metav1.NamespaceDefault).Get(t.Context(), "everywhere", metav1.GetOptions{})
+		return err == nil && d.Status.NumberReady == nodeCount, err
+	}))
+}
+
+// leaveSlotBehind puts a slot of a node that doesn't exist into the list, as a node that is deleted during
+// its update leaves one; and waits until it is freed.
+func (w *world) leaveSlotBehind(t *testing.T) {
+	t.Helper()
+	const uid = "6f1d7a3e-0000-4000-8000-000000000000"
+	maps := w.Client.CoreV1().ConfigMaps(localcluster.Namespace)
+	assert.NilError(t, localcluster.Await(t.Context(), "a slot is left behind", bound, func() (bool, error) {
+		state, err := maps.Get(t.Context(), kube.StateConfigMap, metav1.GetOptions{})
+		if err != nil {
+			return false, err
+		}
+		if list, ok := strings.CutPrefix(state.Data["slots"], "{"); ok {
+			state.Data["slots"] = strings.Replace(`{"`+uid+`":"node-that-was",`+list, ",}", "}", 1)
+		}
+		_, err = maps.Update(t.Context(), state, metav1.UpdateOptions{})
+		if apierrors.IsConflict(err) {
+			return false, nil
+		}
+		return err == nil, err
+	}))
+	assert.NilError(t, localcluster.Await(t.Context(), "the slot that was left behind is freed", bound, func() (bool, error) {
+		state, err := maps.Get(t.Context(), kube.StateConfigMap, metav1.GetOptions{})
+		return err == nil && !strings.Contains(state.Data["slots"], uid), err
+	}))
+}
+
+// repeatEvent has the controller tell the same thing twice, for which the first Event is counted up.
+func (w *world) repeatEvent(t *testing.T) {
+	t.Helper()
+	node := w.Fleet.Machines()[0].Name()
+	for range 2 {
+		assert.NilError(t, w.annotate(t.Context(), node, marker.KeyRetry, `"please"`))
+		assert.NilError(t, localcluster.Await(t.Context(), "the wish is heard", bound, func() (bool, error) {
+			n, err := w.Client.CoreV1().Nodes().Get(t.Context(), node, metav1.GetOptions{})
+			return err == nil && n.Annotations[string(marker.KeyRetry)] == "", err
+		}))
+	}
+	assert.NilError(t, localcluster.Await(t.Context(), "an Event is counted up", bound, func() (bool, error) {
+		return slices.ContainsFunc(operator(w.requests(t, time.Time{})), func(r request) bool {
+			return r.resource() == "events" && r.Verb == "patch"
+		}), nil
+	}))
+}
+
+// listAsAgent lists a node through the proxy, as agents do where they can't begin with a watch.
+func (w *world) listAsAgent(t *testing.T) {
+	t.Helper()
+	pods, err := w.Pods(t.Context(), agent)
+	assert.NilError(t, err)
+	pod := &pods[0]
+	token, err := w.Client.CoreV1().ServiceAccounts(pod.Namespace).CreateToken(t.Context(), pod.Spec.ServiceAccountName, &authnv1.TokenRequest{
+		Spec: authnv1.TokenRequestSpec{
+			Audiences:      []string{"bottlerocket-update-operator"},
+			BoundObjectRef: &authnv1.BoundObjectReference{Kind: "Pod", APIVersion: "v1", Name: pod.Name, UID: pod.UID},
+		},
+	}, metav1.CreateOptions{})
+	assert.NilError(t, err)
+	ca, err := w.Client.CoreV1().ConfigMaps(pod.Namespace).Get(t.Context(), "update-operator-proxy-ca", metav1.GetOptions{})
+	assert.NilError(t, err)
+	client, err := metadata.NewForConfig(&rest.Config{
+		Host: w.ProxyURL(), BearerToken: token.Status.Token,
+		TLSClientConfig: rest.TLSClientConfig{CAData: []byte(ca.Data["ca.crt"]), ServerName: "update-operator-proxy.bottlerocket.svc"},
+	})
+	assert.NilError(t, err)
+	list, err := client.Resource(corev1.SchemeGroupVersion.WithResource("nodes")).List(t.Context(), metav1.ListOptions{
+		FieldSelector: "metadata.name=" + pod.Spec.NodeName,
+	})
+	assert.NilError(t, err)
+	assert.Equal(t, len(list.Items), 1)
+	assert.Equal(t, list.Items[0].Name, pod.Spec.NodeName)
+}
