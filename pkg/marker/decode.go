@@ -53,7 +53,7 @@ func Decode(annotations map[string]string) (Marks, []Problem) {
 			d.problem(KeyFailure, "has a negative count")
 		}
 	}
-	// History is for people and nothing safe hangs on it: a broken one is dropped, not a reason to stop.
+	// History is for people, and no promise hangs on it: a broken one is dropped, not a reason to stop.
 	m.History = decodeHistory(annotations[string(KeyHistory)])
 	if v, ok := annotations[string(KeyWaitingFor)]; ok {
 		reason, message, _ := strings.Cut(v, ": ")

@@ -455,7 +455,7 @@ func (w *world) updated() bool {
 
 var (
 	firstSeed = flag.Uint64("seed", 0, "first seed of the closed loop")
-	seeds     = flag.Uint64("seeds", 60, "how many seeds of the closed loop to run")
+	seeds     = flag.Uint64("seeds", 25, "how many seeds of the closed loop to run")
 )
 
 // Whatever went wrong before: no promise is broken meanwhile, and once it stops every node is updated

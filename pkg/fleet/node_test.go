@@ -1,0 +1,71 @@
+package fleet_test
+
+import (
+	"testing"
+
+	"gotest.tools/v3/assert"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
+)
+
+func TestInterfaceOf(t *testing.T) {
+	const label, first = string(marker.KeyInterfaceVersion), string(marker.KeyPlatformVersion)
+	for _, tc := range []struct {
+		name   string
+		labels map[string]string
+		want   fleet.Interface
+	}{
+		{"no label", nil, fleet.InterfaceNone},
+		{"the Update API", map[string]string{label: "2.0.0"}, fleet.InterfaceUpdateAPI},
+		{"host commands", map[string]string{label: "1.0.0"}, fleet.InterfaceHostCommands},
+		{"host commands, by the label's first name", map[string]string{first: "1.0.0"}, fleet.InterfaceHostCommands},
+		{"the newer label counts", map[string]string{label: "2.0.0", first: "1.0.0"}, fleet.InterfaceUpdateAPI},
+		{"an interface of the future is not taken for one we speak", map[string]string{label: "3.0.0"}, "3.0.0"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			n := fleet.Node{Interface: fleet.InterfaceOf(tc.labels)}
+			assert.Equal(t, n.Interface, tc.want)
+			assert.Equal(t, n.Labelled(), tc.want != "")
+		})
+	}
+}
+
+func TestOSVersion(t *testing.T) {
+	for image, want := range map[string]string{
+		"Bottlerocket OS 1.26.1 (aws-k8s-1.31)": "1.26.1",
+		"Bottlerocket OS 1.26.1":                "1.26.1",
+		"Bottlerocket OS":                       "",
+		"Bottlerocket OS latest (x)":            "",
+		"Bottlerocket OS v1.2.3 (x)":            "",
+		"Amazon Linux 2023":                     "",
+		"":                                      "",
+	} {
+		assert.Equal(t, fleet.OSVersion(image), want, "%q", image)
+	}
+}
+
+// A node is managed if it is labelled, shows a disruption, or holds a slot by its UID.
+func TestManaged(t *testing.T) {
+	s := fleet.Snapshot{Slots: map[string]string{"uid-1": "a"}}
+	disrupted := fleet.Node{Marks: marker.Marks{Disruption: &marker.Disruption{}}}
+	assert.Assert(t, !s.Managed(fleet.Node{Name: "a", UID: "uid-2"}), "another node of that name")
+	assert.Assert(t, s.Managed(fleet.Node{Name: "a", UID: "uid-1"}))
+	assert.Assert(t, s.Managed(fleet.Node{Interface: "3.0.0"}))
+	assert.Assert(t, s.Managed(disrupted) && disrupted.Marked())
+	assert.Assert(t, !fleet.Node{}.Marked())
+	assert.Assert(t, fleet.Node{Marks: marker.Marks{Report: marker.Report{Protocol: 1}}}.Marked())
+}
+
+func TestPhase(t *testing.T) {
+	n := fleet.Node{Marks: marker.Marks{Intent: marker.Intent{ID: "1", Action: marker.ActionStabilize}}}
+	assert.Equal(t, n.Phase(), intent.PhaseIdle)
+	n.Problems = []marker.Problem{{Key: marker.KeyFailure, Why: "x"}}
+	assert.Equal(t, n.Phase(), intent.PhaseUnreadable, "whatever could be read")
+}
+
+func TestSchedulable(t *testing.T) {
+	s := fleet.Snapshot{Nodes: []fleet.Node{{Ready: true}, {Ready: true, Unschedulable: true}, {}, {Unschedulable: true}}}
+	assert.Equal(t, s.Schedulable(), 1)
+}
