@@ -65,11 +65,9 @@ func TestAPIServerIsKilled(t *testing.T) {
 // container goes on with the new one.
 func TestHostReplacesItsSocket(t *testing.T) {
 	w := inWorld(t)
-	var node string
-	var before int32
 	w.rollout(t, func() {
-		node = w.await(t, preparing)
-		before = w.restarts(t, node)
+		node := w.await(t, preparing)
+		before := w.restarts(t, node)
 		assert.NilError(t, w.Fleet.Machine(node).RestartHostAPI())
 		assert.NilError(t, localcluster.Await(t.Context(), "the agent of "+node+" ends by itself", bound, func() (bool, error) {
 			return w.restarts(t, node) > before, nil
@@ -78,7 +76,6 @@ func TestHostReplacesItsSocket(t *testing.T) {
 		assert.NilError(t, err)
 		assert.Check(t, strings.Contains(log, "replaced its API socket"), "%s", log)
 	})
-	t.Logf("the agent of %s was restarted %d times, its reboot included", node, w.restarts(t, node)-before)
 }
 
 // restarts is how often the agent on a node was started again.

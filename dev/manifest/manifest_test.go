@@ -345,11 +345,14 @@ func TestProxy(t *testing.T) {
 	i := slices.IndexFunc(o.Deployments, func(d *appsv1.Deployment) bool { return d.Name == w.Name })
 	assert.Equal(t, *o.Deployments[i].Spec.Replicas, int32(2))
 
-	for _, s := range w.Template.Spec.TopologySpreadConstraints {
-		assert.Equal(t, s.WhenUnsatisfiable, corev1.ScheduleAnyway, "preferred: one node may be all there is")
-		selects(t, s.LabelSelector, w)
+	apart := w.Template.Spec.Affinity.PodAntiAffinity
+	assert.Equal(t, len(apart.RequiredDuringSchedulingIgnoredDuringExecution), 0, "preferred: one node may be all there is")
+	var keys []string
+	for _, term := range apart.PreferredDuringSchedulingIgnoredDuringExecution {
+		keys = append(keys, term.PodAffinityTerm.TopologyKey)
+		selects(t, term.PodAffinityTerm.LabelSelector, w)
 	}
-	assert.Assert(t, len(w.Template.Spec.TopologySpreadConstraints) > 0)
+	assert.DeepEqual(t, keys, []string{corev1.LabelHostname, corev1.LabelTopologyZone})
 
 	assert.Equal(t, len(o.Services), 1)
 	s := o.Services[0]
