@@ -11,8 +11,28 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// pageSize bounds how many whole Nodes are in memory at once where the server has no WatchList.
+// pageSize bounds how many whole Nodes, or Pods, are in memory at once where the server has no WatchList.
 const pageSize = 100
+
+// inPages lists in pages, each of which take strips before the next is asked for. It returns the last
+// page's metadata, which is that of the whole list.
+func inPages[L metav1.ListInterface](ctx context.Context, o metav1.ListOptions, list func(context.Context, metav1.ListOptions) (L, error), take func(L)) (metav1.ListMeta, error) {
+	// From version 0 a server may answer from its cache, and then it ignores the limit.
+	if o.ResourceVersion == "0" {
+		o.ResourceVersion = ""
+	}
+	for o.Limit = pageSize; ; {
+		page, err := list(ctx, o)
+		if err != nil {
+			return metav1.ListMeta{}, err
+		}
+		take(page)
+		if page.GetContinue() == "" {
+			return metav1.ListMeta{ResourceVersion: page.GetResourceVersion()}, nil
+		}
+		o.Continue, o.ResourceVersion, o.ResourceVersionMatch = page.GetContinue(), "", ""
+	}
+}
 
 // nodeInformer watches all nodes, stripped. With WatchList the server streams them one by one; without it
 // the list is read in pages, each stripped before the next is asked for.
@@ -21,24 +41,13 @@ func nodeInformer(client kubernetes.Interface) cache.SharedIndexInformer {
 	lw := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			all := &corev1.NodeList{}
-			// From version 0 a server may answer from its cache, and then it ignores the limit.
-			if o.ResourceVersion == "0" {
-				o.ResourceVersion = ""
-			}
-			for o.Limit = pageSize; ; {
-				page, err := nodes.List(ctx, o)
-				if err != nil {
-					return nil, err
-				}
+			var err error
+			all.ListMeta, err = inPages(ctx, o, nodes.List, func(page *corev1.NodeList) {
 				for i := range page.Items {
 					all.Items = append(all.Items, *stripNode(&page.Items[i]))
 				}
-				all.ListMeta = page.ListMeta
-				if page.Continue == "" {
-					return all, nil
-				}
-				o.Continue, o.ResourceVersion, o.ResourceVersionMatch = page.Continue, "", ""
-			}
+			})
+			return all, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			return nodes.Watch(ctx, o)
@@ -59,7 +68,14 @@ func agentInformer(client kubernetes.Interface, namespace, selector string) cach
 	lw := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			o.LabelSelector = selector
-			return pods.List(ctx, o)
+			all := &corev1.PodList{}
+			var err error
+			all.ListMeta, err = inPages(ctx, o, pods.List, func(page *corev1.PodList) {
+				for i := range page.Items {
+					all.Items = append(all.Items, *stripPod(&page.Items[i]))
+				}
+			})
+			return all, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			o.LabelSelector = selector

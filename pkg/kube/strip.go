@@ -2,6 +2,7 @@ package kube
 
 import (
 	"strings"
+	"unique"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,11 +24,12 @@ func stripNode(n *corev1.Node) *corev1.Node {
 		}
 	}
 	out.Status.NodeInfo.BootID = strings.Clone(n.Status.NodeInfo.BootID)
-	out.Status.NodeInfo.OSImage = strings.Clone(n.Status.NodeInfo.OSImage)
+	out.Status.NodeInfo.OSImage = unique.Make(n.Status.NodeInfo.OSImage).Value()
 	return out
 }
 
-// only keeps the operator's own keys. Strings are cloned: they may be slices of the whole response.
+// only keeps the operator's own keys, each once in memory for all nodes. Values are cloned: they may be
+// slices of the whole response.
 func only(m map[string]string) map[string]string {
 	var out map[string]string
 	for k, v := range m {
@@ -35,7 +37,7 @@ func only(m map[string]string) map[string]string {
 			if out == nil {
 				out = map[string]string{}
 			}
-			out[strings.Clone(k)] = strings.Clone(v)
+			out[unique.Make(k).Value()] = strings.Clone(v)
 		}
 	}
 	return out

@@ -1,0 +1,93 @@
+package bench
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"gotest.tools/v3/assert"
+)
+
+// auditLog is the API server's own word on who asked it for what.
+type auditLog struct {
+	path string
+	from int64
+}
+
+// request is a kind of request: "update leases". A watch counts when it begins.
+type request string
+
+// mark lets the next count begin here.
+func (a *auditLog) mark(b *testing.B) {
+	b.Helper()
+	info, err := os.Stat(a.path)
+	assert.NilError(b, err)
+	a.from = info.Size()
+}
+
+// count returns what users were answered since the mark, by kind; users are told by their names' end.
+func (a *auditLog) count(b *testing.B, user string) map[request]int {
+	b.Helper()
+	f, err := os.Open(a.path)
+	assert.NilError(b, err)
+	defer f.Close()
+	_, err = f.Seek(a.from, io.SeekStart)
+	assert.NilError(b, err)
+	out := map[request]int{}
+	lines := bufio.NewReader(f)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if err == io.EOF {
+			return out // what has no end yet is being written
+		}
+		assert.NilError(b, err)
+		var e struct {
+			Stage, Verb string
+			User        struct{ Username string }
+			ObjectRef   *struct{ Resource, Subresource string }
+			RequestURI  string
+		}
+		assert.NilError(b, json.Unmarshal(line, &e))
+		ends := e.Stage == "ResponseComplete" && e.Verb != "watch"
+		if !strings.HasSuffix(e.User.Username, user) || !ends && e.Stage != "ResponseStarted" {
+			continue
+		}
+		what := e.RequestURI
+		if e.ObjectRef != nil {
+			what = strings.TrimSuffix(e.ObjectRef.Resource+"/"+e.ObjectRef.Subresource, "/")
+		}
+		out[request(e.Verb+" "+what)]++
+	}
+}
+
+// reportRequests reports how many requests came in d, and fails where one is of no kind that may be.
+func reportRequests(b *testing.B, who string, got map[request]int, d time.Duration, may ...request) {
+	b.Helper()
+	all := 0
+	for _, kind := range slices.Sorted(maps.Keys(got)) {
+		all += got[kind]
+		if !slices.Contains(may, kind) {
+			b.Errorf("%s at rest: %d times %q in %s", who, got[kind], kind, d)
+		}
+	}
+	b.Logf("%s at rest, %s: %s", who, d, kinds(got))
+	b.ReportMetric(float64(all)/d.Minutes(), "requests/min")
+}
+
+func kinds(got map[request]int) string {
+	if len(got) == 0 {
+		return "no request"
+	}
+	var list []string
+	for _, kind := range slices.Sorted(maps.Keys(got)) {
+		list = append(list, fmt.Sprintf("%d %s", got[kind], kind))
+	}
+	return strings.Join(list, ", ")
+}
