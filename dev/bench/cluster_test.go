@@ -180,7 +180,7 @@ func (w *world) pods(b *testing.B, names []string) {
 
 // update releases a version, lets all of the nodes go at once when their agents know of it, and returns how
 // they went.
-func (w *world) update(b *testing.B, names []string, limit int) ([]span, *timeline) {
+func (w *world) update(b *testing.B, names []string, limit int) []span {
 	b.Helper()
 	w.pods(b, names)
 	w.minor++
@@ -209,5 +209,5 @@ func (w *world) update(b *testing.B, names []string, limit int) ([]span, *timeli
 	spans := t.done()
 	assert.Equal(b, len(spans), len(names))
 	t.explain(b)
-	return spans, t
+	return spans
 }

@@ -56,6 +56,8 @@ type bigFleet struct {
 	client  kubernetes.Interface
 	audit   auditLog
 	program string
+	// bytes is how large a node is.
+	bytes int
 }
 
 func newBigFleet(b *testing.B, config controlplane.Config, change func(*corev1.Node)) *bigFleet {
@@ -67,8 +69,8 @@ func newBigFleet(b *testing.B, config controlplane.Config, change func(*corev1.N
 	assert.NilError(b, err)
 	_, err = client.CoreV1().Namespaces().Create(b.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
 	assert.NilError(b, err)
-	createFleet(b, client, change)
-	return &bigFleet{plane: plane, client: client, audit: auditLog{path: plane.AuditLog()}, program: operator(b, plane)}
+	bytes := createFleet(b, client, change)
+	return &bigFleet{bytes: bytes, plane: plane, client: client, audit: auditLog{path: plane.AuditLog()}, program: operator(b, plane)}
 }
 
 // rest measures a controller that has nothing to do.
@@ -89,6 +91,7 @@ func (f *bigFleet) watchRest(b *testing.B, c *controllerProcess, most func() int
 	pass(b, restTime)
 	reportRequests(b, "controller", f.audit.count(b, controllerUser), restTime, controllerRests...)
 	reportMemory(b, c.Pid(), "rest")
+	b.ReportMetric(float64(f.bytes), "B/node")
 	b.ReportMetric(float64(most())/mebibyte, "MiB-anon-peak")
 	b.ReportMetric(0, "ns/op")
 	c.Stop(10 * time.Second)

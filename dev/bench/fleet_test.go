@@ -19,6 +19,8 @@ const (
 	together = 3
 	// heartbeats is how often every other node's status changes while an agent is measured.
 	heartbeats = 10
+	// agentRest is how long an agent is measured, twice.
+	agentRest = 20 * time.Second
 )
 
 // BenchmarkFleet measures agents and rollouts in one cluster of 31 machines, all programs being the real
@@ -44,7 +46,7 @@ func (w *world) agentAtRest(b *testing.B) {
 	audit := auditLog{path: w.Plane.AuditLog()}
 	audit.mark(b)
 	before := w.proxied(b)
-	quiet := input(b, pid, func() { pass(b, restTime) })
+	quiet := input(b, pid, func() { pass(b, agentRest) })
 	written := 0
 	loud := input(b, pid, func() { written = w.beat(b, node) })
 	after := w.proxied(b)
@@ -56,10 +58,10 @@ func (w *world) agentAtRest(b *testing.B) {
 		}
 	}
 	// An agent also reads its node every ten minutes, but not in the first minutes of its life.
-	reportRequests(b, fmt.Sprintf("%d agents", managedNodes), got, 2*restTime, "watch")
+	reportRequests(b, fmt.Sprintf("%d agents", managedNodes), got, 2*agentRest, "watch")
 	b.Logf("the proxies for them: %s", kinds(audit.count(b, proxyUser)))
 	each := float64(loud-quiet) / float64(written)
-	b.Logf("read by the agent in %s: %d bytes at rest, %d while %d heartbeats of other nodes were written", restTime, quiet, loud, written)
+	b.Logf("read by the agent in %s: %d bytes at rest, %d while %d heartbeats of other nodes were written", agentRest, quiet, loud, written)
 	if each > 10 {
 		b.Errorf("each heartbeat of another node costs the agent %.0f bytes", each)
 	}
@@ -79,10 +81,10 @@ func input(b *testing.B, pid int, meantime func()) int64 {
 	return after - before
 }
 
-// beat changes the status of all nodes but one, again and again, for restTime, and counts.
+// beat changes the status of all nodes but one, again and again, for agentRest, and counts.
 func (w *world) beat(b *testing.B, except string) int {
 	b.Helper()
-	end := time.Now().Add(restTime)
+	end := time.Now().Add(agentRest)
 	written := 0
 	for range heartbeats {
 		for _, m := range w.Fleet.Machines() {
@@ -95,7 +97,7 @@ func (w *world) beat(b *testing.B, except string) int {
 			assert.NilError(b, err)
 			written++
 		}
-		pass(b, restTime/(heartbeats*2))
+		pass(b, agentRest/(heartbeats*2))
 	}
 	pass(b, time.Until(end))
 	return written
@@ -132,7 +134,7 @@ func (w *world) proxied(b *testing.B) map[string]int {
 
 // oneAfterAnother measures a node's way out of service and back, and how soon the next one goes.
 func (w *world) oneAfterAnother(b *testing.B) {
-	spans, _ := w.update(b, w.managed()[:alone], 1)
+	spans := w.update(b, w.managed()[:alone], 1)
 	var cycles, gaps durations
 	for i, s := range spans {
 		cycles = append(cycles, s.length())
@@ -149,7 +151,7 @@ func (w *world) oneAfterAnother(b *testing.B) {
 // threeSlots measures how much longer thirty nodes take, three at a time, than ten rounds of one.
 func (w *world) threeSlots(b *testing.B) {
 	w.limit(b, together)
-	spans, _ := w.update(b, w.managed(), together)
+	spans := w.update(b, w.managed(), together)
 	var cycles durations
 	last := spans[0].release
 	for _, s := range spans {
