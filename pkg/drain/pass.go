@@ -94,7 +94,9 @@ func (d *Drainer) Pass(ctx context.Context, node string) (Result, error) {
 		}
 		d.evict(ctx, p, &r)
 		if ctx.Err() != nil {
-			return Result{}, errors.Wrapf(ctx.Err(), "draining node %q", node)
+			// Out of time: what it didn't come to is still to go, and the next pass goes on with it.
+			r.Terminating += len(pods) - i - 1
+			break
 		}
 	}
 	return r, nil
