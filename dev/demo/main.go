@@ -47,17 +47,15 @@ func main() {
 func run(ctx context.Context, args []string) error {
 	fs := flag.NewFlagSet("demo", flag.ContinueOnError)
 	count := fs.Int("nodes", 6, "how many machines")
-	bound := fs.Duration("bound", 10*time.Minute, "give up after so long")
+	bound := fs.Duration("bound", 10*time.Minute, "give up on the rollout after so long; building what is missing is not counted")
 	if err := fs.Parse(args); err != nil {
 		return err
 	}
 	if *count < 2 {
 		return errors.Errorf("flag -nodes is %d: give 2 or more, for the only node of a cluster isn't drained", *count)
 	}
-	ctx, cancel := context.WithTimeout(ctx, *bound)
-	defer cancel()
 	d := &demo{began: time.Now(), show: newScreen(os.Stdout)}
-	return d.run(ctx, *count)
+	return d.run(ctx, *count, *bound)
 }
 
 type demo struct {
@@ -66,7 +64,7 @@ type demo struct {
 	cluster *localcluster.Cluster
 }
 
-func (d *demo) run(ctx context.Context, count int) error {
+func (d *demo) run(ctx context.Context, count int, bound time.Duration) error {
 	var err error
 	d.cluster, err = localcluster.Start(ctx, localcluster.Config{
 		Nodes: count, Version: oldVersion, Progress: os.Stdout,
@@ -82,6 +80,8 @@ func (d *demo) run(ctx context.Context, count int) error {
 		return err
 	}
 	defer d.cluster.Stop()
+	ctx, cancel := context.WithTimeout(ctx, bound)
+	defer cancel()
 	d.show.line("starting a workload of %d replicas whose PodDisruptionBudget lets one be away", count)
 	work, err := nodes.StartWorkload(ctx, d.cluster.Client, nodes.WorkloadConfig{Name: "web", Replicas: int32(count), MaxUnavailable: 1, GracePeriod: time.Second})
 	if err != nil {
