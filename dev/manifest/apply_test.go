@@ -2,9 +2,7 @@ package manifest
 
 import (
 	"context"
-	"encoding/json"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -73,18 +71,9 @@ func TestApply(t *testing.T) {
 }
 
 func TestNodesStatus(t *testing.T) {
-	if _, err := exec.LookPath("jq"); err != nil {
-		t.Skip("jq is not installed")
-	}
 	status := func(nodes ...corev1.Node) string {
 		t.Helper()
-		list, err := json.Marshal(corev1.NodeList{Items: append([]corev1.Node{}, nodes...)})
-		assert.NilError(t, err)
-		jq := exec.Command("jq", "-r", "-f", filepath.Join(filepath.Dir(must(Path())), "dev", "nodes-status.jq"))
-		jq.Stdin = strings.NewReader(string(list))
-		out, err := jq.CombinedOutput()
-		assert.NilError(t, err, "%s", out)
-		return string(out)
+		return jq(t, nodesStatus(t), append([]corev1.Node{}, nodes...))
 	}
 	head := status()
 	assert.Assert(t, is.Equal(strings.Count(head, "\n"), 1), head)

@@ -143,7 +143,6 @@ func (c *Controller) serve(ctx context.Context, elector *leaderelection.LeaderEl
 		Settings: c.options.Policy,
 		NodeName: c.options.NodeName,
 		Now:      c.now,
-		Leading:  leading,
 		Spawn:    func(f func()) { work.Go(f) },
 		Metrics:  c.metrics,
 		Log:      c.log,

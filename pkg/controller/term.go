@@ -24,8 +24,6 @@ type TermConfig struct {
 	// NodeName is the node that this process runs on; it is updated last. Empty if unknown.
 	NodeName string
 	Now      func() time.Time
-	// Leading tells if this process can know that it still leads.
-	Leading func() bool
 	// Spawn starts work that a pass doesn't wait for; nil is a goroutine.
 	Spawn   func(func())
 	Metrics *Metrics
