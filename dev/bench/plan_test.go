@@ -70,7 +70,7 @@ func BenchmarkPass(b *testing.B) {
 	log.SetOutput(io.Discard)
 	term := controller.NewTerm(controller.TermConfig{
 		Cluster: &still{nodes: snapshot(b, set).Nodes}, Drainer: still{}, Events: still{}, Settings: set, Now: time.Now,
-		Leading: func() bool { return true }, Metrics: controller.NewMetrics(nil), Log: log,
+		Metrics: controller.NewMetrics(nil), Log: log,
 	})
 	b.ReportAllocs()
 	for b.Loop() {

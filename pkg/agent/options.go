@@ -31,9 +31,7 @@ type Options struct {
 	HostSocket      string
 	BootIDFile      string
 	RefreshInterval time.Duration
-	ListenAddress   string
-	LogLevel        string
-	LogFormat       string
+	telemetry.Options
 }
 
 // DefaultOptions are those of the manifest, but for what it must say: the node and the proxy.
@@ -45,9 +43,7 @@ func DefaultOptions() Options {
 		HostSocket:      updateapi.DefaultSocket,
 		BootIDFile:      updateapi.DefaultBootIDPath,
 		RefreshInterval: DefaultRefreshEvery,
-		ListenAddress:   ":8080",
-		LogLevel:        "info",
-		LogFormat:       telemetry.FormatText,
+		Options:         telemetry.DefaultOptions(),
 	}
 }
 
@@ -61,9 +57,7 @@ func (o *Options) AddFlags(fs *flag.FlagSet) {
 	fs.StringVar(&o.HostSocket, "host-socket", o.HostSocket, "socket of the host's API")
 	fs.StringVar(&o.BootIDFile, "boot-id-file", o.BootIDFile, "file with the boot ID of the host's kernel")
 	fs.DurationVar(&o.RefreshInterval, "refresh-interval", o.RefreshInterval, "how often the host looks for updates, give or take a tenth")
-	fs.StringVar(&o.ListenAddress, "listen", o.ListenAddress, "address for metrics and probes")
-	fs.StringVar(&o.LogLevel, "log-level", o.LogLevel, "one of: "+telemetry.Levels)
-	fs.StringVar(&o.LogFormat, "log-format", o.LogFormat, "one of: "+telemetry.Formats)
+	o.Options.AddFlags(fs, "metrics and probes")
 }
 
 // Validate returns an error that names the first flag which can't be used, and what to give instead.
@@ -76,7 +70,6 @@ func (o Options) Validate() error {
 		{"token-file", o.TokenFile, "give the file with the token for the proxy"},
 		{"host-socket", o.HostSocket, "give the path of the host's API socket"},
 		{"boot-id-file", o.BootIDFile, "give the path of the file with the boot ID"},
-		{"listen", o.ListenAddress, "give an address like :8080"},
 	} {
 		if f.value == "" {
 			return errors.Errorf("flag -%s is empty: %s", f.name, f.remedy)
@@ -89,10 +82,7 @@ func (o Options) Validate() error {
 	if o.RefreshInterval < minRefresh {
 		return errors.Errorf("flag -refresh-interval: %s is too short: give %s or more", o.RefreshInterval, minRefresh)
 	}
-	if _, err := telemetry.NewLogger(io.Discard, o.LogLevel, o.LogFormat); err != nil {
-		return errors.WithMessage(err, "flags -log-level and -log-format")
-	}
-	return nil
+	return o.Options.Validate()
 }
 
 // bracketed puts an IPv6 address into the brackets that a URL wants: a manifest composes the URL from
@@ -108,11 +98,10 @@ func bracketed(server string) string {
 
 // Start runs an agent with its probes and metrics until ctx ends; it logs to out. Options must be valid.
 func Start(ctx context.Context, o Options, out io.Writer) error {
-	log, err := telemetry.NewLogger(out, o.LogLevel, o.LogFormat)
+	log, err := o.Logger(out)
 	if err != nil {
 		return err
 	}
-	telemetry.RedirectKlog(log)
 	node, err := NewProxy(ProxyConfig{
 		NodeName: o.NodeName, Server: bracketed(o.ProxyServer), ServerName: o.ProxyServerName,
 		TokenFile: o.TokenFile, CAFile: o.CAFile,

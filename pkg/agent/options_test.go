@@ -8,6 +8,7 @@ import (
 	"gotest.tools/v3/assert"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/agent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/telemetry"
 )
 
 func valid() agent.Options {
@@ -50,8 +51,8 @@ func TestFlagsSetOptions(t *testing.T) {
 	assert.NilError(t, fs.Parse(args))
 	assert.Equal(t, o, agent.Options{
 		NodeName: "n", ProxyServer: "https://p", ProxyServerName: "name", CAFile: "ca", TokenFile: "token",
-		HostSocket: "sock", BootIDFile: "boot", RefreshInterval: 5 * time.Minute, ListenAddress: ":1",
-		LogLevel: "debug", LogFormat: "json",
+		HostSocket: "sock", BootIDFile: "boot", RefreshInterval: 5 * time.Minute,
+		Options: telemetry.Options{ListenAddress: ":1", LogLevel: "debug", LogFormat: "json"},
 	})
 	set := 0
 	fs.VisitAll(func(*flag.Flag) { set++ })

@@ -2,7 +2,6 @@ package authorizer
 
 import (
 	"flag"
-	"io"
 	"net"
 	"time"
 
@@ -28,9 +27,9 @@ type Options struct {
 	// what agents are to trust then; empty: the user tells them.
 	CertFile, KeyFile, CertCAFile string
 
-	Kubeconfig          string
-	ListenAddress       string
-	LogLevel, LogFormat string
+	// Kubeconfig is empty inside a cluster.
+	Kubeconfig string
+	telemetry.Options
 }
 
 // DefaultOptions returns the defaults.
@@ -46,9 +45,7 @@ func DefaultOptions() Options {
 		CALife:          2 * 365 * 24 * time.Hour,
 		CertificateLife: 90 * 24 * time.Hour,
 		CASettle:        time.Hour,
-		ListenAddress:   ":8080",
-		LogLevel:        "info",
-		LogFormat:       telemetry.FormatText,
+		Options:         telemetry.DefaultOptions(),
 	}
 }
 
@@ -68,9 +65,7 @@ func (o *Options) AddFlags(fs *flag.FlagSet) {
 	fs.StringVar(&o.KeyFile, "tls-key-file", o.KeyFile, "key of that certificate")
 	fs.StringVar(&o.CertCAFile, "tls-ca-file", o.CertCAFile, "CA of that certificate, told to the agents (default: you tell them)")
 	fs.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "kubeconfig file, outside a cluster")
-	fs.StringVar(&o.ListenAddress, "listen", o.ListenAddress, "address for metrics and probes")
-	fs.StringVar(&o.LogLevel, "log-level", o.LogLevel, "one of: "+telemetry.Levels)
-	fs.StringVar(&o.LogFormat, "log-format", o.LogFormat, "one of: "+telemetry.Formats)
+	o.Options.AddFlags(fs, "metrics and probes")
 }
 
 // Validate returns the first thing that is wrong, with the remedy.
@@ -78,7 +73,7 @@ func (o Options) Validate() error {
 	for _, f := range []struct{ name, value string }{
 		{"namespace", o.Namespace}, {"agent-service-account", o.AgentAccount}, {"audience", o.Audience},
 		{"proxy-listen", o.ServeAddress}, {"proxy-server-name", o.ServerName}, {"tls-secret", o.SecretName},
-		{"ca-configmap", o.CAName}, {"listen", o.ListenAddress},
+		{"ca-configmap", o.CAName},
 	} {
 		if f.value == "" {
 			return errors.Errorf("flag -%s is empty: give a value or leave the flag out", f.name)
@@ -95,13 +90,8 @@ func (o Options) Validate() error {
 	case o.CertFile == "" && o.CertCAFile != "":
 		return errors.New("flag -tls-ca-file is given without -tls-cert-file: a CA goes with a certificate of your own")
 	}
-	for _, f := range []struct{ name, value string }{{"proxy-listen", o.ServeAddress}, {"listen", o.ListenAddress}} {
-		if _, port, err := net.SplitHostPort(f.value); err != nil || port == "" {
-			return errors.Errorf("flag -%s is %q: give HOST:PORT, or :PORT for all addresses", f.name, f.value)
-		}
+	if _, port, err := net.SplitHostPort(o.ServeAddress); err != nil || port == "" {
+		return errors.Errorf("flag -proxy-listen is %q: give HOST:PORT, or :PORT for all addresses", o.ServeAddress)
 	}
-	if _, err := telemetry.NewLogger(io.Discard, o.LogLevel, o.LogFormat); err != nil {
-		return errors.WithMessage(err, "flags -log-level and -log-format")
-	}
-	return nil
+	return o.Options.Validate()
 }

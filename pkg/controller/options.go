@@ -2,7 +2,6 @@ package controller
 
 import (
 	"flag"
-	"io"
 	"time"
 
 	"github.com/pkg/errors"
@@ -26,9 +25,7 @@ type Options struct {
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 	// Kubeconfig is empty inside a cluster.
 	Kubeconfig string
-	// ListenAddress serves metrics, probes and the plan.
-	ListenAddress       string
-	LogLevel, LogFormat string
+	telemetry.Options
 }
 
 // DefaultOptions returns the defaults.
@@ -40,9 +37,7 @@ func DefaultOptions() Options {
 		LeaseDuration: 45 * time.Second,
 		RenewDeadline: 30 * time.Second,
 		RetryPeriod:   10 * time.Second,
-		ListenAddress: ":8080",
-		LogLevel:      "info",
-		LogFormat:     telemetry.FormatText,
+		Options:       telemetry.DefaultOptions(),
 	}
 }
 
@@ -68,9 +63,7 @@ func (o *Options) AddFlags(fs *flag.FlagSet) {
 	fs.DurationVar(&o.RenewDeadline, "lease-renew-deadline", o.RenewDeadline, "a leader gives up after so long without a renewal")
 	fs.DurationVar(&o.RetryPeriod, "lease-retry-period", o.RetryPeriod, "pause between renewals")
 	fs.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "kubeconfig file, outside a cluster")
-	fs.StringVar(&o.ListenAddress, "listen", o.ListenAddress, "address for metrics, probes and the plan")
-	fs.StringVar(&o.LogLevel, "log-level", o.LogLevel, "one of: "+telemetry.Levels)
-	fs.StringVar(&o.LogFormat, "log-format", o.LogFormat, "one of: "+telemetry.Formats)
+	o.Options.AddFlags(fs, "metrics, probes and the plan")
 }
 
 // Validate returns the first thing that is wrong, with the remedy.
@@ -87,11 +80,9 @@ func (o Options) Validate() error {
 	case o.RetryPeriod <= 0 || o.RenewDeadline <= o.RetryPeriod*6/5 || o.LeaseDuration <= o.RenewDeadline:
 		return errors.Errorf("lease times %s, %s, %s: -lease-duration must exceed -lease-renew-deadline, and that 1.2 times -lease-retry-period",
 			o.LeaseDuration, o.RenewDeadline, o.RetryPeriod)
-	case o.ListenAddress == "":
-		return errors.New("flag -listen is empty: give an address like :8080")
 	}
-	if _, err := telemetry.NewLogger(io.Discard, o.LogLevel, o.LogFormat); err != nil {
-		return errors.WithMessage(err, "flags -log-level and -log-format")
+	if err := o.Options.Validate(); err != nil {
+		return err
 	}
 	return o.Policy.Validate()
 }

@@ -18,11 +18,10 @@ import (
 // Start runs a controller with its probes, metrics and plan until ctx ends; it logs to out. Options
 // must be valid.
 func Start(ctx context.Context, o Options, out io.Writer) error {
-	log, err := telemetry.NewLogger(out, o.LogLevel, o.LogFormat)
+	log, err := o.Logger(out)
 	if err != nil {
 		return err
 	}
-	telemetry.RedirectKlog(log)
 	config, err := kube.Config(o.Kubeconfig, "bottlerocket-update-operator/"+telemetry.Version+" controller")
 	if err != nil {
 		return err
