@@ -8,6 +8,7 @@ import (
 	"github.com/pkg/errors"
 	"github.com/sirupsen/logrus"
 
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/telemetry"
 )
 
@@ -31,7 +32,7 @@ type Agent struct {
 
 	// The rest belongs to Turn.
 
-	memory memory
+	memory intent.Memory
 	// mustLook: what is known of the node was found to be old, or a write's fate is open.
 	mustLook bool
 	// lookAt is when the node is to be read live.
@@ -54,8 +55,7 @@ func New(cfg Config) (*Agent, error) {
 		return nil, err
 	}
 	a := &Agent{cfg: cfg, log: cfg.Log, wake: make(chan struct{}, 1)}
-	a.memory.started = cfg.Now()
-	a.memory.refreshEvery = jitter(cfg.RefreshEvery, 0.1, cfg.Rand())
+	a.memory = intent.NewMemory(cfg.Now(), jitter(cfg.RefreshEvery, 0.1, cfg.Rand()))
 	return a, nil
 }
 
@@ -86,6 +86,9 @@ func (a *Agent) Run(ctx context.Context) error {
 		timer.Reset(next)
 	}
 }
+
+// Woken returns the channel that asks for a turn before the last one's pause is over.
+func (a *Agent) Woken() <-chan struct{} { return a.wake }
 
 // See takes in what a watch saw of the node; nil means that it is gone. It wakes Run if the marks are
 // others than before. What is older than what is known is dropped.

@@ -22,9 +22,6 @@ const (
 
 // ask puts one command to the host and remembers it.
 func (a *Agent) ask(ctx context.Context, v intent.View, c intent.Command) time.Duration {
-	m := &a.memory
-	now := a.cfg.Now()
-	asked := intent.Asked{Command: c, ID: v.Intent.ID, At: now, Before: v.Host.Last.Timestamp}
 	log := a.log.WithFields(logrus.Fields{
 		telemetry.FieldCommand: c,
 		telemetry.FieldIntent:  v.Intent.ID,
@@ -35,54 +32,48 @@ func (a *Agent) ask(ctx context.Context, v intent.View, c intent.Command) time.D
 	} else {
 		log.Info("Asking the host")
 	}
-	if c == intent.CommandReboot {
-		// Whatever the answer, the host may go down: it counts as asked before it is sent.
-		m.asked, m.doubt = asked, false
-	}
+	now := a.cfg.Now()
+	a.memory.Asking(v, now, c)
 	err := a.cfg.Host.Start(ctx, c)
 	if err != nil {
 		a.cfg.Metrics.hostErrors.WithLabelValues(string(c)).Inc()
 		log = log.WithField(telemetry.FieldError, err)
 	}
-	var refused *platform.RefusedError
-	if errors.As(err, &refused) && refused.Why == intent.RefusedLocked && c != intent.CommandReboot {
-		log.Debug("The host is busy with another command")
-		return lockedPause
-	}
-	if c == intent.CommandRefresh {
-		m.triedRefresh(now, jitter(a.cfg.RefreshEvery, 0.1, a.cfg.Rand()))
-	}
-	var gone *platform.GoneError
+	heard, refused := heardOf(err)
+	a.memory.Answered(v, now, c, heard, refused.Why, refused.Body, jitter(a.cfg.RefreshEvery, 0.1, a.cfg.Rand()))
 	switch {
 	case c == intent.CommandReboot:
 		if err != nil {
 			log.Warn("The host may reboot although it did not say so")
 		}
 		return firstLook
-	case err == nil:
-		m.asked, m.doubt = asked, false
+	case heard == intent.HeardYes:
 		return firstLook
-	case errors.As(err, &gone):
-		// Nobody was there to hear it.
+	case heard == intent.HeardNo:
 		log.Warn("The host could not be asked")
-		return askPause
-	case refused == nil:
+	case heard == intent.HeardMaybe:
 		log.Warn("It is open if the host heard the command")
-		m.asked, m.doubt = asked, true
-		return askPause
-	}
-	log.Warn("The host refused the command")
-	asked.Refused = refused.Body
-	if refused.Why == intent.RefusedUnsupported {
-		m.unsupported = refused.Body
-		if m.unsupported == "" {
-			m.unsupported = "its API has no such route"
-		}
-	}
-	if refused.Why == intent.RefusedUnsupported || m.failedAgain(asked.ID, c) {
-		// It ends as a command that left no record.
-		asked.Unchanged = spent
-		m.asked, m.doubt = asked, false
+	case refused.Why == intent.RefusedLocked:
+		log.Debug("The host is busy with another command")
+		return lockedPause
+	default:
+		log.Warn("The host refused the command")
 	}
 	return askPause
+}
+
+// heardOf tells what an error says about the command: only a refusal and a socket that nobody serves
+// prove that it was not begun.
+func heardOf(err error) (intent.Heard, platform.RefusedError) {
+	var refused *platform.RefusedError
+	var gone *platform.GoneError
+	switch {
+	case err == nil:
+		return intent.HeardYes, platform.RefusedError{}
+	case errors.As(err, &gone):
+		return intent.HeardNo, platform.RefusedError{}
+	case errors.As(err, &refused):
+		return intent.HeardRefused, *refused
+	}
+	return intent.HeardMaybe, platform.RefusedError{}
 }

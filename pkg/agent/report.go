@@ -30,7 +30,7 @@ func (a *Agent) answer(ctx context.Context, node *Seen, v intent.View, step inte
 	want := marker.EncodeReport(report)
 	diff := marker.Diff(node.Annotations, want, marker.WriterAgent)
 	// Busy counts for this process only once it was accepted from this process, also if it stands there.
-	affirm := step.State == marker.StateBusy && a.memory.affirmed != v.Intent.ID
+	affirm := step.State == marker.StateBusy && !a.memory.IsAffirmed(v.Intent.ID)
 	if diff == nil && !affirm {
 		return idle
 	}
@@ -59,7 +59,7 @@ func (a *Agent) answer(ctx context.Context, node *Seen, v intent.View, step inte
 		return pause
 	}
 	if step.State == marker.StateBusy {
-		a.memory.affirmed = v.Intent.ID
+		a.memory.Affirm(v.Intent.ID)
 	}
 	if a.written == written {
 		// It was accepted before and is asked for again: somebody else takes it away.

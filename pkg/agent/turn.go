@@ -42,7 +42,7 @@ func (a *Agent) turn(ctx context.Context, now time.Time) (time.Duration, error) 
 		return a.hostTrouble(ctx, now, err)
 	}
 	a.hostFound()
-	a.memory.observed(now, host)
+	a.memory.Observed(now, host)
 
 	v := a.view(now, node, host)
 	a.cfg.Metrics.seen(v.Intent, v.Report)
@@ -60,7 +60,6 @@ func (a *Agent) turn(ctx context.Context, now time.Time) (time.Duration, error) 
 
 // view is all that the step is decided from.
 func (a *Agent) view(now time.Time, node *Seen, host intent.Host) intent.View {
-	m := &a.memory
 	wanted, problems := marker.DecodeIntent(node.Annotations)
 	if text := fmt.Sprint(problems); text != a.unreadable && (len(problems) > 0 || a.unreadable != "") {
 		a.unreadable = text
@@ -74,12 +73,7 @@ func (a *Agent) view(now time.Time, node *Seen, host intent.Host) intent.View {
 	}
 	// What can't be read of the own report is written anew.
 	last, _ := marker.DecodeReport(node.Annotations)
-	return intent.View{
-		Now: now, Intent: wanted, Report: last, Host: host,
-		Asked: m.asked, Started: m.started, Affirmed: m.affirmed,
-		RefreshTried: m.refreshTried, RefreshEvery: m.nextRefresh(),
-		LockedSince: m.lockedSince, Unsupported: m.unsupported,
-	}
+	return a.memory.View(now, wanted, last, host)
 }
 
 // hostTrouble pauses after a look at the host that found nothing out.

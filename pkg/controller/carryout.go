@@ -12,90 +12,50 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/telemetry"
 )
 
-// carryOut does what the plan says: slots are taken before the first cordon and freed after the write
-// that ends a disruption, each in one compare-and-swap. It returns the first error.
+// carryOut does what the plan says, in the order of policy.Work. It returns the first error; tasks
+// after a failed one were done all the same.
 func (t *Term) carryOut(ctx context.Context, s fleet.Snapshot, out policy.Outcome) error {
 	var first error
-	failed := func(err error) {
-		if errors.Is(err, kube.ErrConflict) {
-			// Somebody else was faster, which is no trouble: look again.
-			t.Changed()
-			return
-		}
-		if first == nil {
-			first = err
-		}
-	}
-	granted, err := t.takeSlots(ctx, s, out)
-	if err != nil {
-		failed(err)
-	}
-	var free []string
-	for _, step := range out.Steps {
+	work := policy.NewWork(s, out)
+	for task, more := work.Next(); more; task, more = work.Next() {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if step.TakesSlot && !granted {
-			continue
+		done, err := t.do(ctx, s, task)
+		work.Answered(done && err == nil)
+		switch {
+		case errors.Is(err, kube.ErrConflict):
+			// Somebody else was faster, which is no trouble: look again.
+			t.Changed()
+		case err != nil && first == nil:
+			first = err
 		}
-		done, err := t.step(ctx, s, step)
-		if err != nil {
-			failed(err)
-			continue
-		}
-		if done && step.FreesSlot {
-			free = append(free, step.UID)
-		}
-	}
-	if len(free) > 0 {
-		if err := t.c.Cluster.ChangeSlots(ctx, nil, free); err != nil {
-			// The next pass finds slots without a disruption and fences them.
-			t.c.Cluster.ForgetSlots()
-			failed(err)
-		}
-		t.Changed()
 	}
 	return first
 }
 
-// takeSlots writes all slots that the plan grants, or none.
-func (t *Term) takeSlots(ctx context.Context, s fleet.Snapshot, out policy.Outcome) (bool, error) {
-	add := map[string]string{}
-	for _, step := range out.Steps {
-		if _, held := s.Slots[step.UID]; step.TakesSlot && !held {
-			add[step.UID] = step.Node
-		}
-	}
-	if len(add) == 0 {
-		return true, nil
-	}
-	if err := t.c.Cluster.ChangeSlots(ctx, add, nil); err != nil {
-		t.c.Cluster.ForgetSlots()
-		return false, err
-	}
-	return true, nil
-}
-
-// step carries out one step and tells if it was done.
-func (t *Term) step(ctx context.Context, s fleet.Snapshot, step policy.Step) (bool, error) {
-	switch step.Act {
-	case intent.ActDrain:
-		t.drain(ctx, s, step)
-		return false, nil
-	case intent.ActRelease:
-		there, err := t.c.Cluster.Exists(ctx, step.Node, step.UID)
+// do does one task and tells if its answer is yes.
+func (t *Term) do(ctx context.Context, s fleet.Snapshot, task policy.Task) (bool, error) {
+	step := task.Step
+	switch task.Kind {
+	case policy.TaskTakeSlots, policy.TaskFreeSlots:
+		err := t.c.Cluster.ChangeSlots(ctx, task.Take, task.Free)
 		if err != nil {
-			return false, err
+			// What is not freed here the next pass finds without a disruption, and fences.
+			t.c.Cluster.ForgetSlots()
 		}
-		return !there, nil
-	case intent.ActReboot:
-		if step.Reason == policy.ReasonDrained {
-			// Between the last pass and now a pod may have been bound to the node all the same.
-			empty, err := t.stillEmpty(ctx, step)
-			if err != nil || !empty {
-				return false, err
-			}
+		if task.Kind == policy.TaskFreeSlots {
+			t.Changed()
 		}
+		return err == nil, err
+	case policy.TaskDrain:
+		t.drain(ctx, s, step)
+		return true, nil
+	case policy.TaskLookGone:
+		there, err := t.c.Cluster.Exists(ctx, step.Node, step.UID)
+		return !there, err
+	case policy.TaskLookEmpty:
+		return t.stillEmpty(ctx, step)
 	}
 	if err := t.c.Cluster.Write(ctx, step.Node, step.Change); err != nil {
 		return false, err

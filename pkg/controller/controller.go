@@ -46,7 +46,8 @@ func New(o Options, client kubernetes.Interface, r prometheus.Registerer, log lo
 	c := &Controller{options: o, client: client, metrics: NewMetrics(r), log: log, now: time.Now}
 	var err error
 	c.cluster, err = kube.NewCluster(kube.ClusterConfig{
-		Client: client, Namespace: o.Namespace, AgentSelector: o.AgentSelector, Now: c.now, Log: log,
+		Client: client, Namespace: o.Namespace, Now: c.now, Log: log,
+		Nodes: kube.NodeInformer(client), Agents: kube.AgentInformer(client, o.Namespace, o.AgentSelector),
 		Changed: func() {
 			if t := c.term.Load(); t != nil {
 				t.Changed()
@@ -138,7 +139,7 @@ func (c *Controller) serve(ctx context.Context, elector *leaderelection.LeaderEl
 	defer work.Wait()
 	term := NewTerm(TermConfig{
 		Cluster:  c.cluster,
-		Drainer:  &drain.Drainer{Client: c.client, Own: c.own, MayEvict: leading},
+		Drainer:  &drain.Drainer{Client: c.client, Evictor: drain.NewEvictor(c.client), Own: c.own, MayEvict: leading},
 		Events:   events,
 		Settings: c.options.Policy,
 		NodeName: c.options.NodeName,

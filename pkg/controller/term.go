@@ -44,8 +44,10 @@ type Term struct {
 	// passed holds, by UID, the phase and intent in which the last pass saw a node.
 	passed map[string]passedOver
 
-	// told is the reason that people were last told of, by UID. Only the passing goroutine touches it.
-	told map[string]policy.Reason
+	// told is the reason that people were last told of, by UID, and retry the pause after a pass that
+	// could not be finished. Only the passing goroutine touches them.
+	told  map[string]policy.Reason
+	retry time.Duration
 }
 
 type passedOver struct {
@@ -65,6 +67,7 @@ func NewTerm(c TermConfig) *Term {
 		drains:  map[string]*draining{},
 		passed:  map[string]passedOver{},
 		told:    map[string]policy.Reason{},
+		retry:   retryMin,
 	}
 }
 
@@ -83,10 +86,11 @@ const (
 	retryMax  = 30 * time.Second
 )
 
-// Run passes whenever something changed or is due, until ctx ends.
+// Woken returns the channel that asks for a turn before the last one's pause is over.
+func (t *Term) Woken() <-chan struct{} { return t.changed }
+
+// Run takes turns whenever something changed or is due, until ctx ends.
 func (t *Term) Run(ctx context.Context) {
-	t.Changed()
-	retry := retryMin
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -96,24 +100,33 @@ func (t *Term) Run(ctx context.Context) {
 		case <-t.changed:
 		case <-timer.C:
 		}
-		wake, err := t.Pass(ctx)
-		if ctx.Err() != nil {
-			return
-		}
-		pause := time.Duration(1<<62 - 1)
-		if err != nil {
-			t.c.Log.WithError(err).Warn("A pass could not be finished and will be repeated")
-			t.c.Metrics.errors.Inc()
-			pause, retry = retry, min(2*retry, retryMax)
-		} else {
-			retry = retryMin
-			if !wake.IsZero() {
-				pause = max(wake.Sub(t.c.Now()), passPause)
-			}
-		}
+		pause := t.Turn(ctx)
 		timer.Reset(pause)
 		rest(ctx, passPause)
 	}
+}
+
+// forever is longer than any process lives.
+const forever = time.Duration(1<<62 - 1)
+
+// Turn makes one pass and returns how long none is needed unless something changes.
+func (t *Term) Turn(ctx context.Context) time.Duration {
+	wake, err := t.Pass(ctx)
+	switch {
+	case ctx.Err() != nil:
+		return 0
+	case err != nil:
+		t.c.Log.WithError(err).Warn("A pass could not be finished and will be repeated")
+		t.c.Metrics.errors.Inc()
+		pause := t.retry
+		t.retry = min(2*t.retry, retryMax)
+		return pause
+	}
+	t.retry = retryMin
+	if wake.IsZero() {
+		return forever
+	}
+	return max(wake.Sub(t.c.Now()), passPause)
 }
 
 func rest(ctx context.Context, d time.Duration) {

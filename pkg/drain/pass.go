@@ -21,7 +21,8 @@ const passTime = 10 * time.Second
 
 // Drainer makes eviction passes.
 type Drainer struct {
-	Client kubernetes.Interface
+	Client  kubernetes.Interface
+	Evictor Evictor
 	// Own tells if a pod is the operator's own, which comes back with its host.
 	Own func(*corev1.Pod) bool
 	// MayEvict is asked before each eviction: a leader that can't know that it still leads starts none.
@@ -109,14 +110,10 @@ func (r *Result) wait(p *corev1.Pod) {
 }
 
 func (d *Drainer) evict(ctx context.Context, p *corev1.Pod, r *Result) {
-	// No retries: client-go would sit out a 429's Retry-After here, 10 s for a budget whose status is
-	// old, and hold up the whole pass.
-	err := d.Client.PolicyV1().RESTClient().Post().AbsPath("/api/v1").MaxRetries(0).
-		Namespace(p.Namespace).Resource("pods").Name(p.Name).SubResource("eviction").
-		Body(&policyv1.Eviction{
-			ObjectMeta:    metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name},
-			DeleteOptions: &metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(p.UID))},
-		}).Do(ctx).Error()
+	err := d.Evictor.Evict(ctx, &policyv1.Eviction{
+		ObjectMeta:    metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name},
+		DeleteOptions: &metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(p.UID))},
+	})
 	switch {
 	case err == nil:
 		r.Evicted++

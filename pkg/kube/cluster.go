@@ -32,11 +32,21 @@ const requestTime = 30 * time.Second
 // ErrConflict means that somebody wrote to the object since it was looked at: look again.
 var ErrConflict = errors.New("written by somebody else in between")
 
+// Informer keeps the objects of one kind as a watch shows them; a cache.SharedIndexInformer is one.
+type Informer interface {
+	AddEventHandler(cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error)
+	GetIndexer() cache.Indexer
+	HasSynced() bool
+	RunWithContext(ctx context.Context)
+}
+
 // ClusterConfig is what a Cluster is made from.
 type ClusterConfig struct {
 	Client kubernetes.Interface
-	// Namespace is the operator's own; AgentSelector finds the agents' pods in it.
-	Namespace, AgentSelector string
+	// Namespace is the operator's own.
+	Namespace string
+	// Nodes and Agents are as NodeInformer and AgentInformer return them, not yet running.
+	Nodes, Agents Informer
 	// Changed is called, on any goroutine, when the fleet looks different. It must not block.
 	Changed func()
 	Now     func() time.Time
@@ -45,10 +55,8 @@ type ClusterConfig struct {
 
 // Cluster is the fleet as the API server shows it.
 type Cluster struct {
-	c      ClusterConfig
-	nodes  cache.SharedIndexInformer
-	agents cache.SharedIndexInformer
-	slots  slots
+	c     ClusterConfig
+	slots slots
 
 	mu sync.Mutex
 	// written are Nodes as the API server returned them for our own writes, until the watch shows them.
@@ -66,13 +74,11 @@ type write struct {
 func NewCluster(c ClusterConfig) (*Cluster, error) {
 	k := &Cluster{
 		c:       c,
-		nodes:   nodeInformer(c.Client),
-		agents:  agentInformer(c.Client, c.Namespace, c.AgentSelector),
 		slots:   slots{client: c.Client, namespace: c.Namespace},
 		written: map[string]write{},
 		views:   map[string]fleet.Node{},
 	}
-	if _, err := k.nodes.AddEventHandler(cache.ResourceEventHandlerFuncs{
+	if _, err := k.c.Nodes.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(obj any) { k.seen(obj) },
 		UpdateFunc: func(_, obj any) { k.seen(obj) },
 		DeleteFunc: func(obj any) { k.gone(obj) },
@@ -80,7 +86,7 @@ func NewCluster(c ClusterConfig) (*Cluster, error) {
 		return nil, errors.Wrap(err, "watching nodes")
 	}
 	changed := func() { c.Changed() }
-	if _, err := k.agents.AddEventHandler(cache.ResourceEventHandlerFuncs{
+	if _, err := k.c.Agents.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(any) { changed() },
 		UpdateFunc: func(old, obj any) {
 			if !samePod(old, obj) {
@@ -112,17 +118,17 @@ func podReady(p *corev1.Pod) bool {
 // Run watches until ctx ends.
 func (k *Cluster) Run(ctx context.Context) {
 	var wg sync.WaitGroup
-	wg.Go(func() { k.nodes.RunWithContext(ctx) })
-	wg.Go(func() { k.agents.RunWithContext(ctx) })
+	wg.Go(func() { k.c.Nodes.RunWithContext(ctx) })
+	wg.Go(func() { k.c.Agents.RunWithContext(ctx) })
 	wg.Wait()
 }
 
 // Synced tells if everything has been seen once.
-func (k *Cluster) Synced() bool { return k.nodes.HasSynced() && k.agents.HasSynced() }
+func (k *Cluster) Synced() bool { return k.c.Nodes.HasSynced() && k.c.Agents.HasSynced() }
 
 // WaitForSync waits until everything has been seen once, or ctx ends.
 func (k *Cluster) WaitForSync(ctx context.Context) bool {
-	return cache.WaitForCacheSync(ctx.Done(), k.nodes.HasSynced, k.agents.HasSynced)
+	return cache.WaitForCacheSync(ctx.Done(), k.c.Nodes.HasSynced, k.c.Agents.HasSynced)
 }
 
 func (k *Cluster) seen(obj any) {
@@ -176,7 +182,7 @@ func (k *Cluster) Nodes(ctx context.Context) ([]fleet.Node, error) {
 	}
 	k.mu.Unlock()
 	for i := range out {
-		pods, err := k.agents.GetIndexer().ByIndex(byNode, out[i].Name)
+		pods, err := k.c.Agents.GetIndexer().ByIndex(byNode, out[i].Name)
 		if err != nil {
 			return nil, errors.Wrap(err, "looking up agent pods")
 		}
@@ -225,7 +231,7 @@ func (k *Cluster) keep(n *corev1.Node) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.views[n.Name] = View(n)
-	obj, ok, err := k.nodes.GetStore().GetByKey(n.Name)
+	obj, ok, err := k.c.Nodes.GetIndexer().GetByKey(n.Name)
 	if cached, is := obj.(*corev1.Node); err == nil && ok && is && cached.UID == n.UID && !newer(n.ResourceVersion, cached.ResourceVersion) {
 		// The watch was faster than the answer to our write.
 		k.views[n.Name] = View(cached)
@@ -272,7 +278,7 @@ func (k *Cluster) annotations(name, version string) (map[string]string, types.UI
 	if ok && w.node.ResourceVersion == version {
 		return w.node.Annotations, w.node.UID, nil
 	}
-	obj, ok, err := k.nodes.GetStore().GetByKey(name)
+	obj, ok, err := k.c.Nodes.GetIndexer().GetByKey(name)
 	if err != nil {
 		return nil, "", errors.Wrapf(err, "looking up node %q", name)
 	}

@@ -34,9 +34,9 @@ func inPages[L metav1.ListInterface](ctx context.Context, o metav1.ListOptions, 
 	}
 }
 
-// nodeInformer watches all nodes, stripped. With WatchList the server streams them one by one; without it
+// NodeInformer watches all nodes, stripped. With WatchList the server streams them one by one; without it
 // the list is read in pages, each stripped before the next is asked for.
-func nodeInformer(client kubernetes.Interface) cache.SharedIndexInformer {
+func NodeInformer(client kubernetes.Interface) cache.SharedIndexInformer {
 	nodes := client.CoreV1().Nodes()
 	lw := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
@@ -62,8 +62,18 @@ func nodeInformer(client kubernetes.Interface) cache.SharedIndexInformer {
 
 const byNode = "node"
 
-// agentInformer watches the agents' pods, stripped, by the node that they are on.
-func agentInformer(client kubernetes.Interface, namespace, selector string) cache.SharedIndexInformer {
+// AgentIndexers index agents' pods by the node that they are on, as a Cluster looks them up.
+func AgentIndexers() cache.Indexers {
+	return cache.Indexers{byNode: func(obj any) ([]string, error) {
+		if p, ok := obj.(*corev1.Pod); ok {
+			return []string{p.Spec.NodeName}, nil
+		}
+		return nil, nil
+	}}
+}
+
+// AgentInformer watches the pods of namespace that selector finds, stripped.
+func AgentInformer(client kubernetes.Interface, namespace, selector string) cache.SharedIndexInformer {
 	pods := client.CoreV1().Pods(namespace)
 	lw := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
@@ -83,14 +93,7 @@ func agentInformer(client kubernetes.Interface, namespace, selector string) cach
 		},
 	}
 	i := cache.NewSharedIndexInformerWithOptions(cache.ToListWatcherWithWatchListSemantics(lw, client), &corev1.Pod{},
-		cache.SharedIndexInformerOptions{ObjectDescription: "agent pods", Indexers: cache.Indexers{
-			byNode: func(obj any) ([]string, error) {
-				if p, ok := obj.(*corev1.Pod); ok {
-					return []string{p.Spec.NodeName}, nil
-				}
-				return nil, nil
-			},
-		}})
+		cache.SharedIndexInformerOptions{ObjectDescription: "agent pods", Indexers: AgentIndexers()})
 	_ = i.SetTransform(transformPod)
 	return i
 }

@@ -1,0 +1,121 @@
+package policy
+
+import (
+	"maps"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
+)
+
+// TaskKind is what kind of request carries a part of a plan out.
+type TaskKind string
+
+const (
+	// TaskTakeSlots adds Task.Take to the slot list, by compare-and-swap on the list that was planned from.
+	TaskTakeSlots TaskKind = "take slots"
+	// TaskLookEmpty looks live that nothing is left to evict from the step's node.
+	TaskLookEmpty TaskKind = "look for pods"
+	// TaskWrite writes the step's change.
+	TaskWrite TaskKind = "write"
+	// TaskLookGone looks live that the step's node, with its UID, is gone.
+	TaskLookGone TaskKind = "look for the node"
+	// TaskDrain begins an eviction pass over the step's node. Nothing waits for its answer.
+	TaskDrain TaskKind = "drain"
+	// TaskFreeSlots removes Task.Free from the slot list.
+	TaskFreeSlots TaskKind = "free slots"
+)
+
+// Task is one request.
+type Task struct {
+	Kind TaskKind
+	Step Step
+	// Take holds UIDs with their nodes' names, Free UIDs.
+	Take map[string]string
+	Free []string
+}
+
+// Work is the order in which a plan is carried out, and what the answers so far leave of it: slots are
+// taken before the first cordon and freed after the write that ends a disruption, so that a crash
+// between any two tasks leaves a slot too many and never one too few. Steps whose task is refused are
+// left to the next plan; the others go on.
+type Work struct {
+	take    map[string]string
+	steps   []Step
+	granted bool
+	looked  bool
+	free    []string
+	task    Task
+}
+
+// NewWork begins to carry out a plan that was made from s.
+func NewWork(s fleet.Snapshot, out Outcome) *Work {
+	w := &Work{take: map[string]string{}, steps: out.Steps}
+	for _, step := range out.Steps {
+		if _, held := s.Slots[step.UID]; step.TakesSlot && !held {
+			w.take[step.UID] = step.Node
+		}
+	}
+	w.granted = len(w.take) == 0
+	return w
+}
+
+// Clone returns a copy that goes its own way.
+func (w *Work) Clone() *Work {
+	c := *w
+	c.take = maps.Clone(w.take)
+	c.free = append([]string(nil), w.free...)
+	return &c
+}
+
+// Next returns the next task; false: the plan is carried out. Each must be followed by Answered.
+func (w *Work) Next() (Task, bool) {
+	if len(w.take) > 0 {
+		w.task = Task{Kind: TaskTakeSlots, Take: w.take}
+		return w.task, true
+	}
+	for len(w.steps) > 0 && w.steps[0].TakesSlot && !w.granted {
+		w.steps = w.steps[1:]
+	}
+	if len(w.steps) > 0 {
+		step := w.steps[0]
+		w.task = Task{Kind: TaskWrite, Step: step}
+		switch {
+		case step.Act == intent.ActDrain:
+			w.task.Kind = TaskDrain
+		case step.Act == intent.ActRelease:
+			w.task.Kind = TaskLookGone
+		case step.Act == intent.ActReboot && step.Reason == ReasonDrained && !w.looked:
+			// Between the last eviction pass and now a pod may have been bound to the node all the same.
+			w.task.Kind = TaskLookEmpty
+		}
+		return w.task, true
+	}
+	if len(w.free) > 0 {
+		w.task = Task{Kind: TaskFreeSlots, Free: w.free}
+		return w.task, true
+	}
+	return Task{}, false
+}
+
+// Answered takes in how the last task went: a write or change of slots was done, a look saw what it was
+// to see. An answer that didn't come is a no.
+func (w *Work) Answered(yes bool) {
+	switch w.task.Kind {
+	case TaskTakeSlots:
+		w.take, w.granted = nil, yes
+		return
+	case TaskFreeSlots:
+		w.free = nil
+		return
+	case TaskLookEmpty:
+		if yes {
+			w.looked = true
+			return
+		}
+	case TaskWrite, TaskLookGone:
+		if yes && w.task.Step.FreesSlot {
+			w.free = append(w.free, w.task.Step.UID)
+		}
+	}
+	w.steps, w.looked = w.steps[1:], false
+}
