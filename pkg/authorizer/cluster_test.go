@@ -246,7 +246,7 @@ func (c *cluster) annotate(name string, annotations map[string]string) {
 // reportOf is an agent's patch.
 func reportOf(resourceVersion string, p Patch) []byte {
 	p.ResourceVersion = resourceVersion
-	body, err := p.body()
+	body, err := p.Body()
 	if err != nil {
 		panic(err)
 	}

@@ -149,7 +149,7 @@ func (h *handler) patch(w http.ResponseWriter, r *http.Request, a asked) *Refusa
 	if refusal := Judge(Write{Identity: a.identity, Live: live, Patch: p, Now: h.now()}); refusal != nil {
 		return refusal
 	}
-	if body, err = p.body(); err != nil {
+	if body, err = p.Body(); err != nil {
 		return refuse(ReasonPatch, "%v", err)
 	}
 	res, answer, err := h.upstream.ask(ctx, http.MethodPatch, a.call, body)

@@ -151,8 +151,8 @@ func (r reader) constant(name, want string) *Refusal {
 
 func unreadable(err error) *Refusal { return refuse(ReasonPatch, "the patch can't be read: %v", err) }
 
-// body is the patch as it goes on to the API server: made anew, so that only what was judged is in it.
-func (p Patch) body() ([]byte, error) {
+// Body is the patch as it goes on to the API server: made anew, so that only what was judged is in it.
+func (p Patch) Body() ([]byte, error) {
 	type metadata struct {
 		ResourceVersion string             `json:"resourceVersion"`
 		Annotations     map[string]*string `json:"annotations,omitempty"`

@@ -68,7 +68,7 @@ func TestParsePatch(t *testing.T) {
 	assert.Assert(t, refusal == nil)
 	assert.Equal(t, p.ResourceVersion, "1")
 	assert.Equal(t, *p.Annotations[key], "b")
-	body, err := p.body()
+	body, err := p.Body()
 	assert.NilError(t, err)
 	assert.Equal(t, string(body), `{"metadata":{"resourceVersion":"1","annotations":{"`+key+`":"b","x":null}}}`)
 }
@@ -112,7 +112,7 @@ func FuzzParsePatch(f *testing.F) {
 				assert.Assert(t, got == nil && v == nil)
 			}
 		}
-		again, err := p.body()
+		again, err := p.Body()
 		assert.NilError(t, err)
 		if p.ResourceVersion != "" {
 			back, refusal := ParsePatch(again)
