@@ -86,8 +86,8 @@ func refuse(r Reason, format string, args ...any) *Refusal {
 	return &Refusal{Reason: r, Message: fmt.Sprintf(format, args...)}
 }
 
-// status is the refusal as the Kubernetes API says it.
-func (r *Refusal) status() metav1.Status {
+// Status is the refusal as the Kubernetes API says it.
+func (r *Refusal) Status() metav1.Status {
 	s := metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure,
 		Message: r.Message, Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden}
 	switch r.Reason {
@@ -105,7 +105,7 @@ func (r *Refusal) status() metav1.Status {
 
 // write answers with the refusal. It is JSON whatever was asked for: clients read it by its Content-Type.
 func (r *Refusal) write(w http.ResponseWriter) {
-	s := r.status()
+	s := r.Status()
 	body, err := json.Marshal(s)
 	if err != nil {
 		panic("authorizer: " + err.Error())
