@@ -345,7 +345,11 @@ func gracePeriod(obj object, asked *int64) int64 {
 	case asked != nil:
 		return *asked
 	}
-	return max(deref(pod.Spec.TerminationGracePeriodSeconds), 0)
+	// A negative one counts as the shortest that there is.
+	if g := deref(pod.Spec.TerminationGracePeriodSeconds); g >= 0 {
+		return g
+	}
+	return 1
 }
 
 // mark shows that an object is going as soon as its finalizers are gone.
