@@ -114,9 +114,11 @@ func (k kind[T]) create(ctx context.Context, obj T, o metav1.CreateOptions) (T, 
 func (k kind[T]) update(ctx context.Context, obj T, o metav1.UpdateOptions, subresource string) (T, error) {
 	noDryRun(o.DryRun)
 	return k.one(ctx, k.request("update", obj.GetName(), subresource), func(w writing) (object, error) {
-		return k.c.s.change(w, k.resource(), k.namespace, obj.GetName(), obj.GetUID(), func(object) (object, error) {
-			return k.taken(obj), nil
-		})
+		sent := k.taken(obj)
+		if err := addressed(sent, k.namespace, obj.GetName()); err != nil {
+			return nil, err
+		}
+		return k.c.s.change(w, k.resource(), k.namespace, sent.GetName(), sent.GetUID(), func(object) (object, error) { return sent, nil })
 	})
 }
 
@@ -131,7 +133,11 @@ func (k kind[T]) patch(ctx context.Context, name string, pt types.PatchType, dat
 	}
 	return k.one(ctx, k.request("patch", name, subresource), func(w writing) (object, error) {
 		return k.c.s.change(w, k.resource(), k.namespace, name, "", func(old object) (object, error) {
-			return k.resource().mergePatch(old, data)
+			obj, err := k.resource().mergePatch(old, data)
+			if err != nil {
+				return nil, err
+			}
+			return obj, addressed(obj, k.namespace, name)
 		})
 	})
 }

@@ -20,11 +20,14 @@ import (
 )
 
 const (
-	sequences = 60
+	sequences = 150
 	requests  = 40
 )
 
-var shared controlplane.Shared
+// Nobody else writes here, and admission adds no taint to a new Node.
+var shared = controlplane.Shared{Config: controlplane.Config{
+	APIServerFlags: []string{"--disable-admission-plugins=ServiceAccount,TaintNodesByCondition"},
+}}
 
 func TestMain(m *testing.M) { os.Exit(shared.Main(m)) }
 
@@ -145,7 +148,7 @@ var last = []request{
 func generate(seed uint64) []request {
 	g := &generator{rand.New(rand.NewPCG(seed, 1))}
 	kinds := []func() request{
-		g.nodePatch, g.nodePatch, g.nodePatch, g.nodeUpdate, g.nodeUpdate, g.nodeCreate, g.nodeDelete, g.nodeRead,
+		g.nodePatch, g.nodePatch, g.nodePatch, g.nodeUpdate, g.nodeUpdate, g.nodeCreate, g.nodeCopy, g.nodeDelete, g.nodeRead,
 		g.podCreate, g.podCreate, g.podUpdate, g.podStatus, g.podStatus, g.podDelete, g.podRead, g.podBind, g.podEvict, g.podEvict, g.podEvict,
 		g.budgetCreate, g.budgetStatus, g.budgetStatus, g.budgetUpdate, g.budgetDelete, g.budgetRead,
 		g.configMap, g.lease,
@@ -180,6 +183,23 @@ func (g *generator) nodeCreate() request {
 	name, role := g.nodeName(), pick(g, "a", "b")
 	return request{fmt.Sprintf("create node %s role=%s", name, role), func(s *side) string {
 		n, err := s.client.CoreV1().Nodes().Create(s.ctx, s.newNode(name, role), metav1.CreateOptions{})
+		return s.answer(n, err)
+	}}
+}
+
+// nodeCopy creates a node from one that was seen, as somebody does who forgets to take out what the server
+// gave.
+func (g *generator) nodeCopy() request {
+	name, from := g.nodeName(), g.which()
+	how, loosen := g.loose()
+	return request{fmt.Sprintf("create node %s from=%s %s", name, from, how), func(s *side) string {
+		old := s.old("Node", s.node(name), from)
+		if old == nil {
+			return "never seen"
+		}
+		n := old.(*corev1.Node).DeepCopy()
+		loosen(n)
+		n, err := s.client.CoreV1().Nodes().Create(s.ctx, n, metav1.CreateOptions{})
 		return s.answer(n, err)
 	}}
 }
