@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,7 +22,7 @@ import (
 )
 
 const (
-	sequences = 150
+	sequences = 300
 	requests  = 40
 )
 
@@ -34,6 +36,7 @@ func TestMain(m *testing.M) { os.Exit(shared.Main(m)) }
 func realClient(t *testing.T) kubernetes.Interface {
 	config := shared.Get(t).AdminConfig()
 	config.QPS, config.Burst = -1, -1
+	config.ContentType, config.AcceptContentTypes = "application/vnd.kubernetes.protobuf", "application/vnd.kubernetes.protobuf,application/json"
 	client, err := kubernetes.NewForConfig(config)
 	assert.NilError(t, err)
 	return client
@@ -43,9 +46,27 @@ func realClient(t *testing.T) kubernetes.Interface {
 // wrong.
 func TestLikeARealServer(t *testing.T) {
 	client := realClient(t)
+	var told strings.Builder
 	for seed := range uint64(sequences) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) { compare(t, client, seed, generate(seed)) })
+		t.Run(fmt.Sprint(seed), func(t *testing.T) { told.WriteString(compare(t, client, seed, generate(seed))) })
 	}
+	for _, w := range worthy {
+		assert.Assert(t, regexp.MustCompile(w).MatchString(told.String()), "no sequence shows %s", w)
+	}
+}
+
+// worthy are exchanges that the sequences are there for: a change of the generator must not lose them.
+var worthy = []string{
+	`create (node|pod|lease|config).*\n    409 AlreadyExists`,
+	`create node n. from.*\n    500`,
+	`patch node .*\n    400`, `patch node .*\n    404`, `patch node .*\n    409`, `patch node .*\n    422`, `patch node .*\n    500`,
+	`update (node|pod|budget|lease|config map) .*\n    409`, `update lease .*no uid\n    Lease`, `update (budget|lease) .*no version.*\n    422`,
+	`delete (node|pod) .*uid=older\n    409`, `delete pod .*\n    ok`, `update pod .*change=node.*\n    422`,
+	`evict .*uid=older\n    409`, `evict .*uid=none\n    ok`, `evict .*\n    404`, `evict .*\n    500`,
+	`evict .*\n    429 .*needs \d healthy pods.*after 0`, `evict .*\n    429 .*being processed.*after 10`,
+	`evict .*\n    429 .*failed sync: words`, `evict .*\n    429 .*\(InsufficientPods\): words`, `evict .*\n    429 .*pods currently\) retry`,
+	`disrupted=p0`, `DisruptionAllowed=False\(InsufficientPods: \)`, `DisruptionTarget=True.*\n.*evict .*\n    ok`,
+	`list nodes .*spec.other=x\n    400`, `bind .*\n    ok`, `bind .*\n    409`,
 }
 
 // A real server tries to evict a pod that no budget protects for ten seconds before it gives in to a
@@ -69,7 +90,9 @@ type request struct {
 	ask  func(s *side) string
 }
 
-func compare(t *testing.T, client kubernetes.Interface, seed uint64, sequence []request) {
+// compare returns what was asked and answered.
+func compare(t *testing.T, client kubernetes.Interface, seed uint64, sequence []request) string {
+	t.Helper()
 	namespace := fmt.Sprintf("seed-%d", seed)
 	_, err := client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
 	assert.NilError(t, err)
@@ -105,6 +128,7 @@ func compare(t *testing.T, client kubernetes.Interface, seed uint64, sequence []
 			t.Fatalf("seed %d, asked and answered:\n%s\nwatch of %+v shows\n%s\nin memory\n%s", seed, told.String(), memory.watches[i].selection, want, got)
 		}
 	}
+	return told.String()
 }
 
 // protect asks, but for what takes a real server long.
@@ -144,24 +168,41 @@ var last = []request{
 	}},
 }
 
-// generate makes a sequence from few names, so that requests meet.
+// generate makes a sequence from few names, so that requests meet. Every third is about nodes and what else
+// is written with a version, every third about evictions, every third about all.
 func generate(seed uint64) []request {
-	g := &generator{rand.New(rand.NewPCG(seed, 1))}
-	kinds := []func() request{
-		g.nodePatch, g.nodePatch, g.nodePatch, g.nodeUpdate, g.nodeUpdate, g.nodeCreate, g.nodeCopy, g.nodeDelete, g.nodeRead,
-		g.podCreate, g.podCreate, g.podUpdate, g.podStatus, g.podStatus, g.podDelete, g.podRead, g.podBind, g.podEvict, g.podEvict, g.podEvict,
-		g.budgetCreate, g.budgetStatus, g.budgetStatus, g.budgetUpdate, g.budgetDelete, g.budgetRead,
-		g.configMap, g.lease,
+	g := &generator{Rand: rand.New(rand.NewPCG(seed, 1)), podNames: []string{"p0", "p0", "p1", "p2"}, nodeNames: []string{"n0", "n0", "n1"}}
+	nodes := []func() request{
+		g.nodePatch, g.nodePatch, g.nodePatch, g.nodePatch, g.nodePatch, g.nodeUpdate, g.nodeUpdate, g.nodeUpdate,
+		g.nodeCreate, g.nodeCopy, g.nodeDelete, g.nodeRead, g.configMap, g.configMap, g.lease, g.lease,
 	}
-	// The first ones so that there is something.
-	out := []request{g.nodeCreate(), g.podCreate(), g.podCreate(), g.podStatus(), g.budgetCreate(), g.budgetStatus()}
+	evictions := []func() request{
+		g.podEvict, g.podEvict, g.podEvict, g.podEvict, g.podEvict, g.podCreate, g.podCreate, g.podStatus, g.podStatus, g.podStatus,
+		g.podUpdate, g.podDelete, g.podRead, g.podBind,
+		g.budgetStatus, g.budgetStatus, g.budgetStatus, g.budgetStatus, g.budgetUpdate, g.budgetCreate, g.budgetDelete, g.budgetRead,
+	}
+	var kinds []func() request
+	var out []request
+	switch seed % 3 {
+	case 0:
+		g.nodeNames = []string{"n0"}
+		kinds, out = nodes, []request{g.nodeCreate(), g.configMapCreate(), g.leaseCreate()}
+	case 1:
+		g.podNames = []string{"p0", "p0", "p1"}
+		kinds, out = evictions, []request{g.podCreate(), g.podCreate(), g.podStatus(), g.podStatus(), g.budgetCreate(), g.budgetStatus()}
+	case 2:
+		kinds, out = slices.Concat(nodes, evictions), []request{g.nodeCreate(), g.podCreate(), g.podCreate(), g.podStatus(), g.budgetCreate(), g.budgetStatus()}
+	}
 	for len(out) < requests {
 		out = append(out, kinds[g.IntN(len(kinds))]())
 	}
 	return out
 }
 
-type generator struct{ *rand.Rand }
+type generator struct {
+	*rand.Rand
+	nodeNames, podNames []string
+}
 
 func pick[T any](g *generator, of ...T) T { return of[g.IntN(len(of))] }
 
@@ -176,8 +217,8 @@ const (
 
 func (g *generator) which() which { return pick(g, none, newest, newest, newest, older) }
 
-func (g *generator) nodeName() string { return pick(g, "n0", "n0", "n1") }
-func (g *generator) podName() string  { return pick(g, "p0", "p0", "p1", "p2") }
+func (g *generator) nodeName() string { return pick(g, g.nodeNames...) }
+func (g *generator) podName() string  { return pick(g, g.podNames...) }
 
 func (g *generator) nodeCreate() request {
 	name, role := g.nodeName(), pick(g, "a", "b")
@@ -343,9 +384,13 @@ func (g *generator) podUpdate() request {
 
 func (g *generator) podStatus() request {
 	name, from := g.podName(), pick(g, newest, newest, newest, older)
-	phase := pick(g, corev1.PodRunning, corev1.PodRunning, corev1.PodRunning, corev1.PodPending, corev1.PodSucceeded, corev1.PodFailed)
+	phase := pick(g, corev1.PodRunning, corev1.PodRunning, corev1.PodRunning, corev1.PodRunning, corev1.PodRunning, corev1.PodRunning, corev1.PodPending, corev1.PodSucceeded, corev1.PodFailed)
 	ready, touch := pick(g, corev1.ConditionTrue, corev1.ConditionTrue, corev1.ConditionFalse), g.IntN(4) == 0
 	how, loosen := g.loose()
+	if g.IntN(2) == 0 {
+		// The answers to evictions are more telling than those to conflicts.
+		from, touch = newest, false
+	}
 	return request{fmt.Sprintf("status of pod %s from=%s phase=%s ready=%s touch=%t %s", name, from, phase, ready, touch, how), func(s *side) string {
 		old := s.old("Pod", name, from)
 		if old == nil {
@@ -425,7 +470,7 @@ func (g *generator) podRead() request {
 	}}
 }
 
-func (g *generator) budgetName() string { return pick(g, "b0", "b0", "b0", "b1") }
+func (g *generator) budgetName() string { return pick(g, "b0", "b0", "b0", "b0", "b0", "b1") }
 
 func (g *generator) budgetCreate() request {
 	name, app := g.budgetName(), pick(g, "x", "x", "y")
@@ -444,8 +489,11 @@ func (g *generator) budgetStatus() request {
 	name, from := g.budgetName(), pick(g, newest, newest, newest, older)
 	allowed, current, desired, lag := pick(g, int32(0), 1, 1, 2, 2, -1), int32(g.IntN(3)), int32(g.IntN(3)), pick(g, int64(0), 0, 0, 1)
 	because := pick(g, "", "", policyv1.SyncFailedReason, policyv1.InsufficientPodsReason)
-	touch := g.IntN(4) == 0
+	touch := g.IntN(6) == 0
 	how, loosen := g.loose()
+	if g.IntN(2) == 0 {
+		from, how, loosen = newest, "", func(metav1.Object) {}
+	}
 	return request{fmt.Sprintf("status of budget %s from=%s allowed=%d current=%d desired=%d lag=%d because=%s touch=%t %s", name, from, allowed, current, desired, lag, because, touch, how), func(s *side) string {
 		old := s.old("PodDisruptionBudget", name, from)
 		if old == nil {
@@ -503,21 +551,26 @@ func (g *generator) budgetRead() request {
 	}}
 }
 
+func (g *generator) configMapCreate() request {
+	value := pick(g, "1", "2")
+	return request{"create config map " + value, func(s *side) string {
+		c, err := s.client.CoreV1().ConfigMaps(s.namespace).Create(s.ctx, newConfigMap(value), metav1.CreateOptions{})
+		return s.answer(c, err)
+	}}
+}
+
 func (g *generator) configMap() request {
 	value, from := pick(g, "1", "2"), pick(g, newest, newest, older)
 	how, loosen := g.loose()
-	switch g.IntN(6) {
-	case 0, 1:
-		return request{"create config map " + value, func(s *side) string {
-			c, err := s.client.CoreV1().ConfigMaps(s.namespace).Create(s.ctx, newConfigMap(value), metav1.CreateOptions{})
-			return s.answer(c, err)
-		}}
-	case 2:
+	switch g.IntN(10) {
+	case 0:
+		return g.configMapCreate()
+	case 1:
 		return request{"get config map", func(s *side) string {
 			c, err := s.client.CoreV1().ConfigMaps(s.namespace).Get(s.ctx, "c0", metav1.GetOptions{})
 			return s.answer(c, err)
 		}}
-	case 3:
+	case 2:
 		return request{"delete config map", func(s *side) string {
 			return s.answer(nil, s.client.CoreV1().ConfigMaps(s.namespace).Delete(s.ctx, "c0", metav1.DeleteOptions{}))
 		}}
@@ -535,15 +588,20 @@ func (g *generator) configMap() request {
 	}}
 }
 
+func (g *generator) leaseCreate() request {
+	holder := pick(g, "1", "2")
+	return request{"create lease " + holder, func(s *side) string {
+		l, err := s.leases().Create(s.ctx, newLease(holder), metav1.CreateOptions{})
+		return s.answer(l, err)
+	}}
+}
+
 func (g *generator) lease() request {
 	holder, from := pick(g, "1", "2"), pick(g, none, newest, newest, older)
 	how, loosen := g.loose()
-	switch g.IntN(6) {
+	switch g.IntN(10) {
 	case 0:
-		return request{"create lease " + holder, func(s *side) string {
-			l, err := s.leases().Create(s.ctx, newLease(holder), metav1.CreateOptions{})
-			return s.answer(l, err)
-		}}
+		return g.leaseCreate()
 	case 1:
 		return request{"get lease", func(s *side) string {
 			l, err := s.leases().Get(s.ctx, "l0", metav1.GetOptions{})
