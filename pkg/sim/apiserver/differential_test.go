@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	sequences = 300
+	sequences = 90
 	requests  = 40
 )
 
@@ -487,7 +487,7 @@ func (g *generator) budgetCreate() request {
 
 func (g *generator) budgetStatus() request {
 	name, from := g.budgetName(), pick(g, newest, newest, newest, older)
-	allowed, current, desired, lag := pick(g, int32(0), 1, 1, 2, 2, -1), int32(g.IntN(3)), int32(g.IntN(3)), pick(g, int64(0), 0, 0, 1)
+	allowed, current, desired, lag := pick(g, int32(0), 0, 0, 1, 1, 2, -1), int32(g.IntN(4)), int32(g.IntN(3)), pick(g, int64(0), 0, 0, 1)
 	because := pick(g, "", "", policyv1.SyncFailedReason, policyv1.InsufficientPodsReason)
 	touch := g.IntN(6) == 0
 	how, loosen := g.loose()
