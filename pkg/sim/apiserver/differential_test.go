@@ -215,7 +215,7 @@ const (
 	older  which = "older"
 )
 
-func (g *generator) which() which { return pick(g, none, newest, newest, newest, older) }
+func (g *generator) which() which { return pick(g, none, newest, newest, older) }
 
 func (g *generator) nodeName() string { return pick(g, g.nodeNames...) }
 func (g *generator) podName() string  { return pick(g, g.podNames...) }
@@ -491,7 +491,7 @@ func (g *generator) budgetStatus() request {
 	because := pick(g, "", "", policyv1.SyncFailedReason, policyv1.InsufficientPodsReason)
 	touch := g.IntN(6) == 0
 	how, loosen := g.loose()
-	if g.IntN(2) == 0 {
+	if g.IntN(3) > 0 {
 		from, how, loosen = newest, "", func(metav1.Object) {}
 	}
 	return request{fmt.Sprintf("status of budget %s from=%s allowed=%d current=%d desired=%d lag=%d because=%s touch=%t %s", name, from, allowed, current, desired, lag, because, touch, how), func(s *side) string {

@@ -163,7 +163,7 @@ func (s *Server) markAndRemove(w writing, pod *corev1.Pod, options metav1.Delete
 		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "EvictionByEvictionAPI", Message: "Eviction API: evicting",
 		LastTransitionTime: s.second(),
 	})
-	if !pods.same(&marked, pod) {
+	if !pods.same(&marked, pod, true) {
 		s.commit(w, pods, pod, &marked)
 		pod = &marked
 	}

@@ -152,7 +152,7 @@ func (s *Server) change(w writing, r *resource, namespace, name string, uid type
 		s.commit(w, r, old, nil)
 		return obj, nil
 	}
-	if sameMeta(obj, old) && r.same(obj, old) {
+	if sameMeta(obj, old) && r.same(obj, old, w.request.Subresource == "status") {
 		return old, nil
 	}
 	s.commit(w, r, old, obj)
