@@ -290,6 +290,37 @@ func TestOnWrite(t *testing.T) {
 	assert.Equal(t, server.Revision(), int64(1+len(writes)))
 }
 
+// A grace can only get shorter, and never ends in the past.
+func TestShorterGrace(t *testing.T) {
+	server, now := newServer()
+	pods := server.Client("a", nil).CoreV1().Pods("ns")
+	_, err := pods.Create(t.Context(), newPod("p", "n", "x"), metav1.CreateOptions{})
+	assert.NilError(t, err)
+	remove := func(grace int64) {
+		t.Helper()
+		assert.NilError(t, pods.Delete(t.Context(), "p", metav1.DeleteOptions{GracePeriodSeconds: &grace}))
+	}
+	expect := func(grace, after int) {
+		t.Helper()
+		p := server.Pod("ns", "p")
+		assert.Equal(t, int(*p.DeletionGracePeriodSeconds), grace)
+		assert.Assert(t, p.DeletionTimestamp.Time.Equal(start.Truncate(time.Second).Add(time.Duration(after)*time.Second)), p.DeletionTimestamp)
+	}
+	remove(30)
+	expect(30, 30)
+	remove(60)
+	expect(30, 30)
+	*now = start.Add(10 * time.Second)
+	remove(20)
+	expect(20, 20)
+	*now = start.Add(15 * time.Second)
+	remove(5)
+	expect(1, 15)
+	assert.Equal(t, server.Pod("ns", "p").Generation, int64(2))
+	remove(0)
+	assert.Assert(t, server.Pod("ns", "p") == nil)
+}
+
 // A patch that takes the short way ends where the long way through JSON does.
 func TestShortWayOfPatches(t *testing.T) {
 	// A field that nothing knows in short makes the same patch go the long way.

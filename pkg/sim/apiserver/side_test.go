@@ -220,11 +220,15 @@ func (s *side) describe(o object) string {
 	return out
 }
 
-// watchAll starts the watches that are compared.
-func (s *side) watchAll() {
+// version is the resourceVersion that a list has now.
+func (s *side) version() string {
 	l, err := s.client.CoreV1().Nodes().List(s.ctx, metav1.ListOptions{LabelSelector: "seed=" + s.namespace})
 	assert.NilError(s.t, err)
-	assert.Equal(s.t, len(l.Items), 0)
+	return l.ResourceVersion
+}
+
+// watchAll starts the watches that are compared.
+func (s *side) watchAll(from string) {
 	for _, sel := range []apiserver.Selection{
 		{Resource: "nodes", LabelSelector: "seed=" + s.namespace},
 		{Resource: "nodes", LabelSelector: "role=a,seed=" + s.namespace},
@@ -232,7 +236,7 @@ func (s *side) watchAll() {
 		{Resource: "pods", Namespace: s.namespace},
 		{Resource: "pods", Namespace: s.namespace, LabelSelector: "app=x"},
 	} {
-		s.watches = append(s.watches, watching{sel, s.watch(sel, l.ResourceVersion)})
+		s.watches = append(s.watches, watching{sel, s.watch(sel, from)})
 	}
 }
 

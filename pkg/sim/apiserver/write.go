@@ -308,14 +308,14 @@ func (s *Server) remove(w writing, r *resource, namespace, name string, o metav1
 }
 
 // grace marks the pod as going. It tells if that is to be stored, or if the pod is going already and
-// nothing changes, and how long it may take.
-func (s *Server) grace(obj object, asked *int64) (graceful, pending bool, period int64) {
+// nothing changes, and how long it was asked to take.
+func (s *Server) grace(obj object, asked *int64) (graceful, pending bool, asking int64) {
 	if asked != nil && *asked < 0 {
 		one := int64(1)
 		asked = &one
 	}
 	if obj.GetDeletionTimestamp() == nil {
-		period = gracePeriod(obj, asked)
+		period := gracePeriod(obj, asked)
 		t := second(metav1.NewTime(s.now().Add(time.Duration(period) * time.Second)))
 		obj.SetDeletionTimestamp(&t)
 		obj.SetDeletionGracePeriodSeconds(&period)
@@ -332,10 +332,11 @@ func (s *Server) grace(obj object, asked *int64) (graceful, pending bool, period
 	if asked == nil || *asked >= had {
 		return false, true, 0
 	}
-	period = *asked
+	period := *asked
 	now := metav1.NewTime(s.now())
 	t := metav1.NewTime(obj.GetDeletionTimestamp().Add(time.Duration(period-had) * time.Second))
 	if t.Before(&now) {
+		// It is over, and still somebody has to end the pod.
 		t = now
 		if period != 0 {
 			period = 1
