@@ -66,7 +66,7 @@ var worthy = []string{
 	`evict .*uid=older\n    409`, `evict .*uid=none\n    ok`, `evict .*\n    404`, `evict .*\n    500`,
 	`evict .*\n    429 .*needs \d healthy pods.*after 0`, `evict .*\n    429 .*being processed.*after 10`,
 	`evict .*\n    429 .*failed sync: words`, `evict .*\n    429 .*\(InsufficientPods\): words`, `evict .*\n    429 .*pods currently\) retry`,
-	`disrupted=p0`, `DisruptionAllowed=False\(InsufficientPods: \)`, `DisruptionTarget=True.*\n.*evict .*\n    ok`,
+	`evict p0 by another UID\n    409.*\n.*\n    Pod.*disrupted=p0`, `disrupted=p0`, `DisruptionAllowed=False\(InsufficientPods: \)`, `DisruptionTarget=True.*\n.*evict .*\n    ok`,
 	`list nodes .*spec.other=x\n    400`, `bind .*\n    ok`, `bind .*\n    409`,
 }
 
@@ -203,6 +203,9 @@ func generate(seed uint64) []request {
 		kinds, out = slices.Concat(nodes, evictions), []request{g.nodeCreate(), g.podCreate(), g.podCreate(), g.podStatus(), g.budgetCreate(), g.budgetStatus()}
 	}
 	for len(out) < requests {
+		if seed%3 == 1 && g.IntN(15) == 0 {
+			out = append(out, g.namesake()...)
+		}
 		out = append(out, kinds[g.IntN(len(kinds))]())
 	}
 	return out
@@ -444,6 +447,43 @@ func (g *generator) podEvict() request {
 	name := g.podName()
 	how, options := g.options()
 	return request{fmt.Sprintf("evict %s %s", name, how), func(s *side) string { return s.eviction(name, options(s, name)) }}
+}
+
+// namesake evicts by an old UID a pod that runs under a budget: the budget is charged for nothing.
+func (g *generator) namesake() []request {
+	allowed := int32(g.IntN(3))
+	return []request{
+		{"delete pod p0 for a namesake", func(s *side) string {
+			now := int64(0)
+			return s.answer(nil, s.pods().Delete(s.ctx, "p0", metav1.DeleteOptions{GracePeriodSeconds: &now}))
+		}},
+		{"create pod p0 as a namesake, running", func(s *side) string {
+			p, err := s.pods().Create(s.ctx, newPod("p0", s.node("n0"), "x"), metav1.CreateOptions{})
+			if err != nil {
+				return s.answer(p, err)
+			}
+			p.Status.Phase = corev1.PodRunning
+			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+			p, err = s.pods().UpdateStatus(s.ctx, p, metav1.UpdateOptions{})
+			return s.answer(p, err)
+		}},
+		{fmt.Sprintf("status of budget b0 allowed=%d", allowed), func(s *side) string {
+			b, err := s.budgets().Get(s.ctx, "b0", metav1.GetOptions{})
+			if err != nil {
+				return s.answer(b, err)
+			}
+			b.Status.DisruptionsAllowed, b.Status.ObservedGeneration = allowed, b.Generation
+			b, err = s.budgets().UpdateStatus(s.ctx, b, metav1.UpdateOptions{})
+			return s.answer(b, err)
+		}},
+		{"evict p0 by another UID", func(s *side) string {
+			return s.eviction("p0", &metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions("of the one before")})
+		}},
+		{"get budget b0", func(s *side) string {
+			b, err := s.budgets().Get(s.ctx, "b0", metav1.GetOptions{})
+			return s.answer(b, err)
+		}},
+	}
 }
 
 func (g *generator) podBind() request {
