@@ -48,8 +48,16 @@ func TestLikeARealServer(t *testing.T) {
 	t.Parallel()
 	client := realClient(t)
 	var told strings.Builder
+	ran := 0
 	for seed := range uint64(sequences) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) { told.WriteString(compare(t, client, seed, generate(seed))) })
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			told.WriteString(compare(t, client, seed, generate(seed)))
+			ran++
+		})
+	}
+	if ran < sequences {
+		// Some of them failed, or somebody looks at one of them.
+		return
 	}
 	for _, w := range worthy {
 		assert.Assert(t, regexp.MustCompile(w).MatchString(told.String()), "no sequence shows %s", w)
