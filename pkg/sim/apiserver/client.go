@@ -26,6 +26,9 @@ type Client struct {
 	s      *Server
 	actor  string
 	around Around
+	// nodes and pods, by namespace, are asked for all the time.
+	nodes *nodes
+	pods  map[string]*pods
 }
 
 // Client returns a client for one process. actor is the name that OnWrite gets; around may be nil.
@@ -33,7 +36,7 @@ func (s *Server) Client(actor string, around Around) *Client {
 	if around == nil {
 		around = func(_ Request, run func() error) error { return run() }
 	}
-	return &Client{Interface: elsewhere(), s: s, actor: actor, around: around}
+	return &Client{Interface: elsewhere(), s: s, actor: actor, around: around, pods: map[string]*pods{}}
 }
 
 // elsewhere is the real client of a server that can't be reached: what no type below overrides ends there,
@@ -114,9 +117,11 @@ func (k kind[T]) create(ctx context.Context, obj T, o metav1.CreateOptions) (T, 
 func (k kind[T]) update(ctx context.Context, obj T, o metav1.UpdateOptions, subresource string) (T, error) {
 	noDryRun(o.DryRun)
 	return k.one(ctx, k.request("update", obj.GetName(), subresource), func(w writing) (object, error) {
-		return k.c.s.change(w, k.resource(), k.namespace, obj.GetName(), obj.GetUID(), func(object) (object, error) {
-			return k.taken(obj), nil
-		})
+		sent := k.taken(obj)
+		if err := addressed(sent, k.namespace, obj.GetName()); err != nil {
+			return nil, err
+		}
+		return k.c.s.change(w, k.resource(), k.namespace, sent.GetName(), sent.GetUID(), func(object) (object, error) { return sent, nil })
 	})
 }
 
@@ -131,7 +136,11 @@ func (k kind[T]) patch(ctx context.Context, name string, pt types.PatchType, dat
 	}
 	return k.one(ctx, k.request("patch", name, subresource), func(w writing) (object, error) {
 		return k.c.s.change(w, k.resource(), k.namespace, name, "", func(old object) (object, error) {
-			return k.resource().mergePatch(old, data)
+			obj, err := k.resource().mergePatch(old, data)
+			if err != nil {
+				return nil, err
+			}
+			return obj, addressed(obj, k.namespace, name)
 		})
 	})
 }
@@ -142,22 +151,25 @@ func (k kind[T]) delete(ctx context.Context, name string, o metav1.DeleteOptions
 	})
 }
 
-// list returns the objects as stored, to be copied into a list.
-func (k kind[T]) list(ctx context.Context, o metav1.ListOptions, keep func(T)) (metav1.ListMeta, error) {
+// list copies the objects into a list's items.
+func list[T any, P interface {
+	object
+	*T
+	DeepCopyInto(*T)
+}](ctx context.Context, k kind[P], o metav1.ListOptions) (items []T, m metav1.ListMeta, err error) {
 	var found []object
-	var m metav1.ListMeta
-	err := k.c.do(ctx, k.request("list", "", ""), func(writing) error {
-		var err error
+	err = k.c.do(ctx, k.request("list", "", ""), func(writing) error {
 		found, m.ResourceVersion, err = k.c.s.list(Selection{Resource: k.plural, Namespace: k.namespace}, o)
 		return err
 	})
 	if err != nil {
-		return metav1.ListMeta{}, err
+		return nil, metav1.ListMeta{}, err
 	}
-	for _, obj := range found {
-		keep(obj.(T))
+	items = make([]T, len(found))
+	for i := range found {
+		found[i].(P).DeepCopyInto(&items[i])
 	}
-	return m, nil
+	return items, m, nil
 }
 
 func noDryRun(asked []string) {
@@ -192,11 +204,19 @@ type core struct {
 }
 
 func (c core) Nodes() typedcore.NodeInterface {
-	return nodes{c.CoreV1Interface.Nodes(), kind[*corev1.Node]{c: c.c, plural: "nodes"}}
+	if c.c.nodes == nil {
+		c.c.nodes = &nodes{c.CoreV1Interface.Nodes(), kind[*corev1.Node]{c: c.c, plural: "nodes"}}
+	}
+	return c.c.nodes
 }
 
 func (c core) Pods(namespace string) typedcore.PodInterface {
-	return pods{c.CoreV1Interface.Pods(namespace), kind[*corev1.Pod]{c: c.c, plural: "pods", namespace: namespace}}
+	p, ok := c.c.pods[namespace]
+	if !ok {
+		p = &pods{c.CoreV1Interface.Pods(namespace), kind[*corev1.Pod]{c: c.c, plural: "pods", namespace: namespace}}
+		c.c.pods[namespace] = p
+	}
+	return p
 }
 
 func (c core) ConfigMaps(namespace string) typedcore.ConfigMapInterface {
@@ -235,7 +255,7 @@ func (n nodes) Delete(ctx context.Context, name string, o metav1.DeleteOptions) 
 func (n nodes) List(ctx context.Context, o metav1.ListOptions) (*corev1.NodeList, error) {
 	l := &corev1.NodeList{}
 	var err error
-	l.ListMeta, err = n.k.list(ctx, o, func(o *corev1.Node) { l.Items = append(l.Items, *o.DeepCopy()) })
+	l.Items, l.ListMeta, err = list(ctx, n.k, o)
 	return l, err
 }
 
@@ -271,7 +291,7 @@ func (p pods) Delete(ctx context.Context, name string, o metav1.DeleteOptions) e
 func (p pods) List(ctx context.Context, o metav1.ListOptions) (*corev1.PodList, error) {
 	l := &corev1.PodList{}
 	var err error
-	l.ListMeta, err = p.k.list(ctx, o, func(o *corev1.Pod) { l.Items = append(l.Items, *o.DeepCopy()) })
+	l.Items, l.ListMeta, err = list(ctx, p.k, o)
 	return l, err
 }
 
@@ -374,7 +394,7 @@ func (b budgets) Delete(ctx context.Context, name string, o metav1.DeleteOptions
 func (b budgets) List(ctx context.Context, o metav1.ListOptions) (*policyv1.PodDisruptionBudgetList, error) {
 	l := &policyv1.PodDisruptionBudgetList{}
 	var err error
-	l.ListMeta, err = b.k.list(ctx, o, func(o *policyv1.PodDisruptionBudget) { l.Items = append(l.Items, *o.DeepCopy()) })
+	l.Items, l.ListMeta, err = list(ctx, b.k, o)
 	return l, err
 }
 

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,17 +22,21 @@ import (
 )
 
 const (
-	sequences = 60
+	sequences = 90
 	requests  = 40
 )
 
-var shared controlplane.Shared
+// Nobody else writes here, and admission adds no taint to a new Node.
+var shared = controlplane.Shared{Config: controlplane.Config{
+	APIServerFlags: []string{"--disable-admission-plugins=ServiceAccount,TaintNodesByCondition"},
+}}
 
 func TestMain(m *testing.M) { os.Exit(shared.Main(m)) }
 
 func realClient(t *testing.T) kubernetes.Interface {
 	config := shared.Get(t).AdminConfig()
 	config.QPS, config.Burst = -1, -1
+	config.ContentType, config.AcceptContentTypes = "application/vnd.kubernetes.protobuf", "application/vnd.kubernetes.protobuf,application/json"
 	client, err := kubernetes.NewForConfig(config)
 	assert.NilError(t, err)
 	return client
@@ -39,10 +45,37 @@ func realClient(t *testing.T) kubernetes.Interface {
 // Whatever is asked of both, this server and a real one answer alike. Every time they differ this one is
 // wrong.
 func TestLikeARealServer(t *testing.T) {
+	t.Parallel()
 	client := realClient(t)
+	var told strings.Builder
+	ran := 0
 	for seed := range uint64(sequences) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) { compare(t, client, seed, generate(seed)) })
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			told.WriteString(compare(t, client, seed, generate(seed)))
+			ran++
+		})
 	}
+	if ran < sequences {
+		// Some of them failed, or somebody looks at one of them.
+		return
+	}
+	for _, w := range worthy {
+		assert.Assert(t, regexp.MustCompile(w).MatchString(told.String()), "no sequence shows %s", w)
+	}
+}
+
+// worthy are exchanges that the sequences are there for: a change of the generator must not lose them.
+var worthy = []string{
+	`create (node|pod|lease|config).*\n    409 AlreadyExists`,
+	`create node n. from.*\n    500`,
+	`patch node .*\n    400`, `patch node .*\n    404`, `patch node .*\n    409`, `patch node .*\n    422`, `patch node .*\n    500`,
+	`update (node|pod|budget|lease|config map) .*\n    409`, `update lease .*no uid\n    Lease`, `update (budget|lease) .*no version.*\n    422`,
+	`delete (node|pod) .*uid=older\n    409`, `delete pod .*\n    ok`, `update pod .*change=node.*\n    422`,
+	`evict .*uid=older\n    409`, `evict .*uid=none\n    ok`, `evict .*\n    404`, `evict .*\n    500`,
+	`evict .*\n    429 .*needs \d healthy pods.*after 0`, `evict .*\n    429 .*being processed.*after 10`,
+	`evict .*\n    429 .*failed sync: words`, `evict .*\n    429 .*\(InsufficientPods\): words`, `evict .*\n    429 .*pods currently\) retry`,
+	`evict p0 by another UID\n    409.*\n.*\n    Pod.*disrupted=p0`, `disrupted=p0`, `DisruptionAllowed=False\(InsufficientPods: \)`, `DisruptionTarget=True.*\n.*evict .*\n    ok`,
+	`list nodes .*spec.other=x\n    400`, `bind .*\n    ok`, `bind .*\n    409`,
 }
 
 // A real server tries to evict a pod that no budget protects for ten seconds before it gives in to a
@@ -66,7 +99,9 @@ type request struct {
 	ask  func(s *side) string
 }
 
-func compare(t *testing.T, client kubernetes.Interface, seed uint64, sequence []request) {
+// compare returns what was asked and answered.
+func compare(t *testing.T, client kubernetes.Interface, seed uint64, sequence []request) string {
+	t.Helper()
 	namespace := fmt.Sprintf("seed-%d", seed)
 	_, err := client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
 	assert.NilError(t, err)
@@ -75,8 +110,8 @@ func compare(t *testing.T, client kubernetes.Interface, seed uint64, sequence []
 	memory.evict, memory.watch = server.Client("test", nil).Evict, inMemory(server)
 	real := newSide(t, namespace, client)
 	real.evict, real.watch = evictOnce(client), overTheWire(t, client)
-	memory.watchAll()
-	real.watchAll()
+	memory.watchAll(memory.version())
+	real.watchAll(real.version())
 
 	var told strings.Builder
 	step := func(r request) {
@@ -90,9 +125,17 @@ func compare(t *testing.T, client kubernetes.Interface, seed uint64, sequence []
 			t.Fatalf("seed %d, asked and answered:\n%s\nin memory the last answer is\n    %s", seed, told.String(), got)
 		}
 	}
-	for _, r := range sequence {
+	half := len(sequence) / 2
+	for _, r := range sequence[:half] {
 		step(r)
 	}
+	// One more round of watches starts from here, but later.
+	earlier, before := memory.version(), real.version()
+	for _, r := range sequence[half:] {
+		step(r)
+	}
+	memory.watchAll(earlier)
+	real.watchAll(before)
 	for _, r := range last {
 		step(r)
 	}
@@ -102,6 +145,7 @@ func compare(t *testing.T, client kubernetes.Interface, seed uint64, sequence []
 			t.Fatalf("seed %d, asked and answered:\n%s\nwatch of %+v shows\n%s\nin memory\n%s", seed, told.String(), memory.watches[i].selection, want, got)
 		}
 	}
+	return told.String()
 }
 
 // protect asks, but for what takes a real server long.
@@ -141,24 +185,44 @@ var last = []request{
 	}},
 }
 
-// generate makes a sequence from few names, so that requests meet.
+// generate makes a sequence from few names, so that requests meet. Every third is about nodes and what else
+// is written with a version, every third about evictions, every third about all.
 func generate(seed uint64) []request {
-	g := &generator{rand.New(rand.NewPCG(seed, 1))}
-	kinds := []func() request{
-		g.nodePatch, g.nodePatch, g.nodePatch, g.nodeUpdate, g.nodeUpdate, g.nodeCreate, g.nodeDelete, g.nodeRead,
-		g.podCreate, g.podCreate, g.podUpdate, g.podStatus, g.podStatus, g.podDelete, g.podRead, g.podBind, g.podEvict, g.podEvict, g.podEvict,
-		g.budgetCreate, g.budgetStatus, g.budgetStatus, g.budgetUpdate, g.budgetDelete, g.budgetRead,
-		g.configMap, g.lease,
+	g := &generator{Rand: rand.New(rand.NewPCG(seed, 1)), podNames: []string{"p0", "p0", "p1", "p2"}, nodeNames: []string{"n0", "n0", "n1"}}
+	nodes := []func() request{
+		g.nodePatch, g.nodePatch, g.nodePatch, g.nodePatch, g.nodePatch, g.nodeUpdate, g.nodeUpdate, g.nodeUpdate,
+		g.nodeCreate, g.nodeCopy, g.nodeDelete, g.nodeRead, g.configMap, g.configMap, g.lease, g.lease,
 	}
-	// The first ones so that there is something.
-	out := []request{g.nodeCreate(), g.podCreate(), g.podCreate(), g.podStatus(), g.budgetCreate(), g.budgetStatus()}
+	evictions := []func() request{
+		g.podEvict, g.podEvict, g.podEvict, g.podEvict, g.podEvict, g.podCreate, g.podCreate, g.podStatus, g.podStatus, g.podStatus,
+		g.podUpdate, g.podDelete, g.podRead, g.podBind,
+		g.budgetStatus, g.budgetStatus, g.budgetStatus, g.budgetStatus, g.budgetUpdate, g.budgetCreate, g.budgetDelete, g.budgetRead,
+	}
+	var kinds []func() request
+	var out []request
+	switch seed % 3 {
+	case 0:
+		g.nodeNames = []string{"n0"}
+		kinds, out = nodes, []request{g.nodeCreate(), g.configMapCreate(), g.leaseCreate()}
+	case 1:
+		g.podNames = []string{"p0", "p0", "p1"}
+		kinds, out = evictions, []request{g.podCreate(), g.podCreate(), g.podStatus(), g.podStatus(), g.budgetCreate(), g.budgetStatus()}
+	case 2:
+		kinds, out = slices.Concat(nodes, evictions), []request{g.nodeCreate(), g.podCreate(), g.podCreate(), g.podStatus(), g.budgetCreate(), g.budgetStatus()}
+	}
 	for len(out) < requests {
+		if seed%3 == 1 && g.IntN(15) == 0 {
+			out = append(out, g.namesake()...)
+		}
 		out = append(out, kinds[g.IntN(len(kinds))]())
 	}
 	return out
 }
 
-type generator struct{ *rand.Rand }
+type generator struct {
+	*rand.Rand
+	nodeNames, podNames []string
+}
 
 func pick[T any](g *generator, of ...T) T { return of[g.IntN(len(of))] }
 
@@ -171,15 +235,32 @@ const (
 	older  which = "older"
 )
 
-func (g *generator) which() which { return pick(g, none, newest, newest, newest, older) }
+func (g *generator) which() which { return pick(g, none, newest, newest, older) }
 
-func (g *generator) nodeName() string { return pick(g, "n0", "n0", "n1") }
-func (g *generator) podName() string  { return pick(g, "p0", "p0", "p1", "p2") }
+func (g *generator) nodeName() string { return pick(g, g.nodeNames...) }
+func (g *generator) podName() string  { return pick(g, g.podNames...) }
 
 func (g *generator) nodeCreate() request {
 	name, role := g.nodeName(), pick(g, "a", "b")
 	return request{fmt.Sprintf("create node %s role=%s", name, role), func(s *side) string {
 		n, err := s.client.CoreV1().Nodes().Create(s.ctx, s.newNode(name, role), metav1.CreateOptions{})
+		return s.answer(n, err)
+	}}
+}
+
+// nodeCopy creates a node from one that was seen, as somebody does who forgets to take out what the server
+// gave.
+func (g *generator) nodeCopy() request {
+	name, from := g.nodeName(), g.which()
+	how, loosen := g.loose()
+	return request{fmt.Sprintf("create node %s from=%s %s", name, from, how), func(s *side) string {
+		old := s.old("Node", s.node(name), from)
+		if old == nil {
+			return "never seen"
+		}
+		n := old.(*corev1.Node).DeepCopy()
+		loosen(n)
+		n, err := s.client.CoreV1().Nodes().Create(s.ctx, n, metav1.CreateOptions{})
 		return s.answer(n, err)
 	}}
 }
@@ -323,9 +404,13 @@ func (g *generator) podUpdate() request {
 
 func (g *generator) podStatus() request {
 	name, from := g.podName(), pick(g, newest, newest, newest, older)
-	phase := pick(g, corev1.PodRunning, corev1.PodRunning, corev1.PodRunning, corev1.PodPending, corev1.PodSucceeded, corev1.PodFailed)
+	phase := pick(g, corev1.PodRunning, corev1.PodRunning, corev1.PodRunning, corev1.PodRunning, corev1.PodRunning, corev1.PodRunning, corev1.PodPending, corev1.PodSucceeded, corev1.PodFailed)
 	ready, touch := pick(g, corev1.ConditionTrue, corev1.ConditionTrue, corev1.ConditionFalse), g.IntN(4) == 0
 	how, loosen := g.loose()
+	if g.IntN(2) == 0 {
+		// The answers to evictions are more telling than those to conflicts.
+		from, touch = newest, false
+	}
 	return request{fmt.Sprintf("status of pod %s from=%s phase=%s ready=%s touch=%t %s", name, from, phase, ready, touch, how), func(s *side) string {
 		old := s.old("Pod", name, from)
 		if old == nil {
@@ -372,6 +457,43 @@ func (g *generator) podEvict() request {
 	return request{fmt.Sprintf("evict %s %s", name, how), func(s *side) string { return s.eviction(name, options(s, name)) }}
 }
 
+// namesake evicts by an old UID a pod that runs under a budget: the budget is charged for nothing.
+func (g *generator) namesake() []request {
+	allowed := int32(g.IntN(3))
+	return []request{
+		{"delete pod p0 for a namesake", func(s *side) string {
+			now := int64(0)
+			return s.answer(nil, s.pods().Delete(s.ctx, "p0", metav1.DeleteOptions{GracePeriodSeconds: &now}))
+		}},
+		{"create pod p0 as a namesake, running", func(s *side) string {
+			p, err := s.pods().Create(s.ctx, newPod("p0", s.node("n0"), "x"), metav1.CreateOptions{})
+			if err != nil {
+				return s.answer(p, err)
+			}
+			p.Status.Phase = corev1.PodRunning
+			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+			p, err = s.pods().UpdateStatus(s.ctx, p, metav1.UpdateOptions{})
+			return s.answer(p, err)
+		}},
+		{fmt.Sprintf("status of budget b0 allowed=%d", allowed), func(s *side) string {
+			b, err := s.budgets().Get(s.ctx, "b0", metav1.GetOptions{})
+			if err != nil {
+				return s.answer(b, err)
+			}
+			b.Status.DisruptionsAllowed, b.Status.ObservedGeneration = allowed, b.Generation
+			b, err = s.budgets().UpdateStatus(s.ctx, b, metav1.UpdateOptions{})
+			return s.answer(b, err)
+		}},
+		{"evict p0 by another UID", func(s *side) string {
+			return s.eviction("p0", &metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions("of the one before")})
+		}},
+		{"get budget b0", func(s *side) string {
+			b, err := s.budgets().Get(s.ctx, "b0", metav1.GetOptions{})
+			return s.answer(b, err)
+		}},
+	}
+}
+
 func (g *generator) podBind() request {
 	name, node, uid := g.podName(), g.nodeName(), g.which()
 	return request{fmt.Sprintf("bind pod %s to %s uid=%s", name, node, uid), func(s *side) string {
@@ -405,7 +527,7 @@ func (g *generator) podRead() request {
 	}}
 }
 
-func (g *generator) budgetName() string { return pick(g, "b0", "b0", "b0", "b1") }
+func (g *generator) budgetName() string { return pick(g, "b0", "b0", "b0", "b0", "b0", "b1") }
 
 func (g *generator) budgetCreate() request {
 	name, app := g.budgetName(), pick(g, "x", "x", "y")
@@ -422,10 +544,13 @@ func (g *generator) budgetCreate() request {
 
 func (g *generator) budgetStatus() request {
 	name, from := g.budgetName(), pick(g, newest, newest, newest, older)
-	allowed, current, desired, lag := pick(g, int32(0), 1, 1, 2, 2, -1), int32(g.IntN(3)), int32(g.IntN(3)), pick(g, int64(0), 0, 0, 1)
+	allowed, current, desired, lag := pick(g, int32(0), 0, 0, 1, 1, 2, -1), int32(g.IntN(4)), int32(g.IntN(3)), pick(g, int64(0), 0, 0, 1)
 	because := pick(g, "", "", policyv1.SyncFailedReason, policyv1.InsufficientPodsReason)
-	touch := g.IntN(4) == 0
+	touch := g.IntN(6) == 0
 	how, loosen := g.loose()
+	if g.IntN(3) > 0 {
+		from, how, loosen = newest, "", func(metav1.Object) {}
+	}
 	return request{fmt.Sprintf("status of budget %s from=%s allowed=%d current=%d desired=%d lag=%d because=%s touch=%t %s", name, from, allowed, current, desired, lag, because, touch, how), func(s *side) string {
 		old := s.old("PodDisruptionBudget", name, from)
 		if old == nil {
@@ -483,21 +608,26 @@ func (g *generator) budgetRead() request {
 	}}
 }
 
+func (g *generator) configMapCreate() request {
+	value := pick(g, "1", "2")
+	return request{"create config map " + value, func(s *side) string {
+		c, err := s.client.CoreV1().ConfigMaps(s.namespace).Create(s.ctx, newConfigMap(value), metav1.CreateOptions{})
+		return s.answer(c, err)
+	}}
+}
+
 func (g *generator) configMap() request {
 	value, from := pick(g, "1", "2"), pick(g, newest, newest, older)
 	how, loosen := g.loose()
-	switch g.IntN(6) {
-	case 0, 1:
-		return request{"create config map " + value, func(s *side) string {
-			c, err := s.client.CoreV1().ConfigMaps(s.namespace).Create(s.ctx, newConfigMap(value), metav1.CreateOptions{})
-			return s.answer(c, err)
-		}}
-	case 2:
+	switch g.IntN(10) {
+	case 0:
+		return g.configMapCreate()
+	case 1:
 		return request{"get config map", func(s *side) string {
 			c, err := s.client.CoreV1().ConfigMaps(s.namespace).Get(s.ctx, "c0", metav1.GetOptions{})
 			return s.answer(c, err)
 		}}
-	case 3:
+	case 2:
 		return request{"delete config map", func(s *side) string {
 			return s.answer(nil, s.client.CoreV1().ConfigMaps(s.namespace).Delete(s.ctx, "c0", metav1.DeleteOptions{}))
 		}}
@@ -515,15 +645,20 @@ func (g *generator) configMap() request {
 	}}
 }
 
+func (g *generator) leaseCreate() request {
+	holder := pick(g, "1", "2")
+	return request{"create lease " + holder, func(s *side) string {
+		l, err := s.leases().Create(s.ctx, newLease(holder), metav1.CreateOptions{})
+		return s.answer(l, err)
+	}}
+}
+
 func (g *generator) lease() request {
 	holder, from := pick(g, "1", "2"), pick(g, none, newest, newest, older)
 	how, loosen := g.loose()
-	switch g.IntN(6) {
+	switch g.IntN(10) {
 	case 0:
-		return request{"create lease " + holder, func(s *side) string {
-			l, err := s.leases().Create(s.ctx, newLease(holder), metav1.CreateOptions{})
-			return s.answer(l, err)
-		}}
+		return g.leaseCreate()
 	case 1:
 		return request{"get lease", func(s *side) string {
 			l, err := s.leases().Get(s.ctx, "l0", metav1.GetOptions{})

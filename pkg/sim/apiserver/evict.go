@@ -47,11 +47,7 @@ func (s *Server) evict(w writing, e *policyv1.Eviction) error {
 
 	budgets := s.budgetsOf(pod)
 	if len(budgets) > 1 {
-		return &apierrors.StatusError{ErrStatus: metav1.Status{
-			Status:  metav1.StatusFailure,
-			Message: "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.",
-			Code:    500,
-		}}
+		return raw(errors.New("This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."))
 	}
 	unhealthy := false
 	if len(budgets) == 1 {
@@ -167,7 +163,7 @@ func (s *Server) markAndRemove(w writing, pod *corev1.Pod, options metav1.Delete
 		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "EvictionByEvictionAPI", Message: "Eviction API: evicting",
 		LastTransitionTime: s.second(),
 	})
-	if !pods.same(&marked, pod) {
+	if !pods.same(&marked, pod, true) {
 		s.commit(w, pods, pod, &marked)
 		pod = &marked
 	}

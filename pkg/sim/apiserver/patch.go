@@ -18,72 +18,67 @@ import (
 // mergePatch returns old with a JSON merge patch applied. Almost all patches are of annotations, labels
 // and a node's spec.unschedulable; for those the object needn't become JSON and back.
 func (r *resource) mergePatch(old object, data []byte) (object, error) {
-	var top map[string]json.RawMessage
-	if err := json.Unmarshal(data, &top); err != nil {
+	var diff map[string]any
+	if err := json.Unmarshal(data, &diff); err != nil {
 		return nil, apierrors.NewBadRequest("error decoding patch: " + err.Error())
 	}
 	obj := r.shallow(old)
-	if patchKnown(obj, top) {
+	if patchKnown(obj, diff) {
 		return obj, nil
 	}
 	return r.patchAny(old, data)
 }
 
-// patchKnown applies a patch of nothing but the fields that it knows; if there are others it returns
-// false, and obj is to be thrown away.
-func patchKnown(obj object, top map[string]json.RawMessage) bool {
-	for k, raw := range top {
+// patchKnown applies a patch of nothing but the fields that it knows; if there are others, or values of
+// another type, it returns false, and obj is to be thrown away.
+func patchKnown(obj object, diff map[string]any) bool {
+	for k, v := range diff {
+		m, ok := v.(map[string]any)
+		if !ok {
+			return false
+		}
 		switch k {
 		case "metadata":
-			if !patchMetadata(obj, raw) {
-				return false
-			}
+			ok = patchMetadata(obj, m)
 		case "spec":
-			n, ok := obj.(*corev1.Node)
-			if !ok || !patchUnschedulable(n, raw) {
-				return false
-			}
+			ok = patchUnschedulable(obj, m)
 		default:
+			ok = false
+		}
+		if !ok {
 			return false
 		}
 	}
 	return true
 }
 
-var null = []byte("null")
-
-func patchMetadata(obj object, data []byte) bool {
-	var m map[string]json.RawMessage
-	if err := json.Unmarshal(data, &m); err != nil || m == nil {
-		return false
-	}
-	for k, raw := range m {
+func patchMetadata(obj object, diff map[string]any) bool {
+	for k, v := range diff {
 		switch k {
 		case "annotations":
-			a, ok := patchStrings(obj.GetAnnotations(), raw)
+			a, ok := patchStrings(obj.GetAnnotations(), v)
 			if !ok {
 				return false
 			}
 			obj.SetAnnotations(a)
 		case "labels":
-			l, ok := patchStrings(obj.GetLabels(), raw)
+			l, ok := patchStrings(obj.GetLabels(), v)
 			if !ok {
 				return false
 			}
 			obj.SetLabels(l)
-		case "resourceVersion", "uid":
-			var v *string
-			if err := json.Unmarshal(raw, &v); err != nil {
+		case "resourceVersion":
+			text, ok := v.(string)
+			if !ok && v != nil {
 				return false
 			}
-			if v == nil {
-				v = new(string)
+			obj.SetResourceVersion(text)
+		case "uid":
+			text, ok := v.(string)
+			if !ok && v != nil {
+				return false
 			}
-			if k == "uid" {
-				obj.SetUID(types.UID(*v))
-			} else {
-				obj.SetResourceVersion(*v)
-			}
+			obj.SetUID(types.UID(text))
 		default:
 			return false
 		}
@@ -92,37 +87,40 @@ func patchMetadata(obj object, data []byte) bool {
 }
 
 // patchStrings returns a changed copy: the map that is there is stored.
-func patchStrings(old map[string]string, data []byte) (map[string]string, bool) {
-	if bytes.Equal(data, null) {
+func patchStrings(old map[string]string, diff any) (map[string]string, bool) {
+	if diff == nil {
 		return nil, true
 	}
-	var diff map[string]*string
-	if err := json.Unmarshal(data, &diff); err != nil {
+	d, ok := diff.(map[string]any)
+	if !ok {
 		return nil, false
 	}
-	m := make(map[string]string, len(old)+len(diff))
+	m := make(map[string]string, len(old)+len(d))
 	maps.Copy(m, old)
-	for k, v := range diff {
-		if v == nil {
+	for k, v := range d {
+		switch v := v.(type) {
+		case nil:
 			delete(m, k)
-		} else {
-			m[k] = *v
+		case string:
+			m[k] = v
+		default:
+			return nil, false
 		}
 	}
 	return m, true
 }
 
-func patchUnschedulable(n *corev1.Node, data []byte) bool {
-	var m map[string]json.RawMessage
-	if err := json.Unmarshal(data, &m); err != nil || m == nil {
+func patchUnschedulable(obj object, diff map[string]any) bool {
+	n, ok := obj.(*corev1.Node)
+	if !ok {
 		return false
 	}
-	for k, raw := range m {
-		var v *bool
-		if k != "unschedulable" || json.Unmarshal(raw, &v) != nil {
+	for k, v := range diff {
+		on, ok := v.(bool)
+		if k != "unschedulable" || !ok && v != nil {
 			return false
 		}
-		n.Spec.Unschedulable = v != nil && *v
+		n.Spec.Unschedulable = on
 	}
 	return true
 }

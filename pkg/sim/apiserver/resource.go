@@ -62,8 +62,8 @@ type strategy struct {
 	// touch are taken from old.
 	create func(object)
 	update func(obj, old object, status bool) field.ErrorList
-	// same tells if nothing differs outside of the metadata.
-	same func(a, b object) bool
+	// same tells if nothing differs of what the request may touch outside of the metadata.
+	same func(a, b object, status bool) bool
 	// round cuts times to what is stored of them.
 	round func(object)
 }
@@ -164,9 +164,13 @@ var nodeStrategy = strategy{
 		}
 		return errs
 	},
-	same: func(a, b object) bool {
+	same: func(a, b object, status bool) bool {
 		n, o := a.(*corev1.Node), b.(*corev1.Node)
-		return equality.Semantic.DeepEqual(&n.Spec, &o.Spec) && equality.Semantic.DeepEqual(&n.Status, &o.Status)
+		if status {
+			// What differs mostly is cheap to compare.
+			return n.Status.NodeInfo.BootID == o.Status.NodeInfo.BootID && equality.Semantic.DeepEqual(&n.Status, &o.Status)
+		}
+		return n.Spec.Unschedulable == o.Spec.Unschedulable && equality.Semantic.DeepEqual(&n.Spec, &o.Spec)
 	},
 	round: func(o object) {
 		n := o.(*corev1.Node)
@@ -198,9 +202,12 @@ var podStrategy = strategy{
 		}
 	},
 	update: updatePod,
-	same: func(a, b object) bool {
+	same: func(a, b object, status bool) bool {
 		p, q := a.(*corev1.Pod), b.(*corev1.Pod)
-		return equality.Semantic.DeepEqual(&p.Spec, &q.Spec) && equality.Semantic.DeepEqual(&p.Status, &q.Status)
+		if status {
+			return equality.Semantic.DeepEqual(&p.Status, &q.Status)
+		}
+		return equality.Semantic.DeepEqual(&p.Spec, &q.Spec)
 	},
 	round: func(o object) {
 		p := o.(*corev1.Pod)
@@ -259,7 +266,7 @@ var configMapStrategy = strategy{
 		}
 		return configMapSize(obj)
 	},
-	same: func(a, b object) bool {
+	same: func(a, b object, _ bool) bool {
 		c, d := a.(*corev1.ConfigMap), b.(*corev1.ConfigMap)
 		return maps.Equal(c.Data, d.Data) && equality.Semantic.DeepEqual(c.BinaryData, d.BinaryData) && equality.Semantic.DeepEqual(c.Immutable, d.Immutable)
 	},
@@ -288,7 +295,7 @@ var leaseStrategy = strategy{
 	shallow: func(o object) object { l := *o.(*coordinationv1.Lease); return &l },
 	create:  func(object) {},
 	update:  func(object, object, bool) field.ErrorList { return nil },
-	same: func(a, b object) bool {
+	same: func(a, b object, _ bool) bool {
 		return equality.Semantic.DeepEqual(&a.(*coordinationv1.Lease).Spec, &b.(*coordinationv1.Lease).Spec)
 	},
 	round: func(o object) {
@@ -329,9 +336,12 @@ var budgetStrategy = strategy{
 		slices.SortFunc(errs, func(a, b *field.Error) int { return strings.Compare(a.Field, b.Field) })
 		return errs
 	},
-	same: func(a, b object) bool {
+	same: func(a, b object, status bool) bool {
 		p, q := a.(*policyv1.PodDisruptionBudget), b.(*policyv1.PodDisruptionBudget)
-		return equality.Semantic.DeepEqual(&p.Spec, &q.Spec) && equality.Semantic.DeepEqual(&p.Status, &q.Status)
+		if status {
+			return equality.Semantic.DeepEqual(&p.Status, &q.Status)
+		}
+		return equality.Semantic.DeepEqual(&p.Spec, &q.Spec)
 	},
 	round: func(o object) {
 		b := o.(*policyv1.PodDisruptionBudget)
@@ -357,7 +367,7 @@ var daemonSetStrategy = strategy{
 	update: func(object, object, bool) field.ErrorList {
 		panic("apiserver: an update of a DaemonSet isn't simulated")
 	},
-	same: func(a, b object) bool {
+	same: func(a, b object, _ bool) bool {
 		return equality.Semantic.DeepEqual(&a.(*appsv1.DaemonSet).Spec, &b.(*appsv1.DaemonSet).Spec)
 	},
 	round: func(object) {},

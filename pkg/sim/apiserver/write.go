@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"fmt"
+	"net/http"
 	"strconv"
 	"strings"
 	"time"
@@ -37,6 +38,17 @@ func (r *resource) clean(o object) {
 	o.SetManagedFields(nil)
 	o.SetSelfLink("")
 	r.round(o)
+}
+
+// addressed tells if the object belongs to the request's URL. It fills in the namespace.
+func addressed(o object, namespace, name string) error {
+	if err := inNamespaceOf(o, namespace); err != nil {
+		return err
+	}
+	if o.GetName() != name {
+		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", o.GetName(), name))
+	}
+	return nil
 }
 
 // inNamespaceOf makes the object's namespace that of the request.
@@ -76,9 +88,9 @@ func (s *Server) create(w writing, r *resource, namespace string, obj object) (o
 		return nil, apierrors.NewInvalid(r.kind.GroupKind(), obj.GetName(), errs)
 	}
 	if v, err := version(obj); err != nil {
-		return nil, apierrors.NewInternalError(err)
+		return nil, raw(err)
 	} else if v != 0 {
-		return nil, apierrors.NewInternalError(errors.New("resourceVersion should not be set on objects to be created"))
+		return nil, raw(errors.New("resourceVersion should not be set on objects to be created"))
 	}
 	if old, ok := r.objects[keyOf(obj)]; ok {
 		err := apierrors.NewAlreadyExists(r.plural, obj.GetName())
@@ -100,6 +112,11 @@ func version(o object) (uint64, error) {
 	return strconv.ParseUint(v, 10, 64)
 }
 
+// raw is an error that the real server didn't expect: it has no reason.
+func raw(err error) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: err.Error()}}
+}
+
 // change is an update or a patch: updated returns the new object, which is nobody else's, from the one
 // that is there. uid, if there is one, is what a PUT carries.
 func (s *Server) change(w writing, r *resource, namespace, name string, uid types.UID, updated func(old object) (object, error)) (object, error) {
@@ -117,7 +134,7 @@ func (s *Server) change(w writing, r *resource, namespace, name string, uid type
 	v, err := version(obj)
 	switch {
 	case err != nil:
-		return nil, apierrors.NewInternalError(err)
+		return nil, raw(err)
 	case v == 0 && r.unconditional:
 		obj.SetResourceVersion(old.GetResourceVersion())
 	case v == 0:
@@ -127,7 +144,7 @@ func (s *Server) change(w writing, r *resource, namespace, name string, uid type
 	case obj.GetResourceVersion() != old.GetResourceVersion():
 		return nil, apierrors.NewConflict(r.plural, name, errors.New(optimisticLock))
 	}
-	if err := s.beforeUpdate(w, r, namespace, obj, old); err != nil {
+	if err := s.beforeUpdate(w, r, obj, old); err != nil {
 		return nil, err
 	}
 	if len(obj.GetFinalizers()) == 0 && old.GetDeletionTimestamp() != nil && deref(old.GetDeletionGracePeriodSeconds()) == 0 {
@@ -135,7 +152,7 @@ func (s *Server) change(w writing, r *resource, namespace, name string, uid type
 		s.commit(w, r, old, nil)
 		return obj, nil
 	}
-	if sameMeta(obj, old) && r.same(obj, old) {
+	if sameMeta(obj, old) && r.same(obj, old, w.request.Subresource == "status") {
 		return old, nil
 	}
 	s.commit(w, r, old, obj)
@@ -161,13 +178,7 @@ func (s *Server) createByUpdate(w writing, r *resource, namespace, name string, 
 	return s.create(w, r, namespace, obj)
 }
 
-func (s *Server) beforeUpdate(w writing, r *resource, namespace string, obj, old object) error {
-	if err := inNamespaceOf(obj, namespace); err != nil {
-		return err
-	}
-	if obj.GetName() != old.GetName() {
-		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", obj.GetName(), old.GetName()))
-	}
+func (s *Server) beforeUpdate(w writing, r *resource, obj, old object) error {
 	obj.SetGeneration(old.GetGeneration())
 	errs := r.strategy.update(obj, old, w.request.Subresource == "status")
 	if obj.GetUID() == "" {
@@ -297,14 +308,14 @@ func (s *Server) remove(w writing, r *resource, namespace, name string, o metav1
 }
 
 // grace marks the pod as going. It tells if that is to be stored, or if the pod is going already and
-// nothing changes, and how long it may take.
-func (s *Server) grace(obj object, asked *int64) (graceful, pending bool, period int64) {
+// nothing changes, and how long it was asked to take.
+func (s *Server) grace(obj object, asked *int64) (graceful, pending bool, asking int64) {
 	if asked != nil && *asked < 0 {
 		one := int64(1)
 		asked = &one
 	}
 	if obj.GetDeletionTimestamp() == nil {
-		period = gracePeriod(obj, asked)
+		period := gracePeriod(obj, asked)
 		t := second(metav1.NewTime(s.now().Add(time.Duration(period) * time.Second)))
 		obj.SetDeletionTimestamp(&t)
 		obj.SetDeletionGracePeriodSeconds(&period)
@@ -321,10 +332,11 @@ func (s *Server) grace(obj object, asked *int64) (graceful, pending bool, period
 	if asked == nil || *asked >= had {
 		return false, true, 0
 	}
-	period = *asked
+	period := *asked
 	now := metav1.NewTime(s.now())
 	t := metav1.NewTime(obj.GetDeletionTimestamp().Add(time.Duration(period-had) * time.Second))
 	if t.Before(&now) {
+		// It is over, and still somebody has to end the pod.
 		t = now
 		if period != 0 {
 			period = 1
