@@ -177,6 +177,9 @@ var traits = map[FaultID]trait{
 	F30: {variants: []string{"9", "15"}, command: true},
 }
 
+// Variants lists those of a fault; the first is the default. It is empty for a fault that has none.
+func Variants(id FaultID) []string { return slices.Clone(traits[id].variants) }
+
 // UnmarshalText implements encoding.TextUnmarshaler; it knows the listed faults only.
 func (id *FaultID) UnmarshalText(b []byte) error {
 	if _, ok := traits[FaultID(b)]; !ok {

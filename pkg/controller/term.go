@@ -238,11 +238,18 @@ func (t *Term) remember(s fleet.Snapshot, out policy.Outcome) {
 	}
 }
 
-// tell warns people, once, of a reason that no step and no annotation tells them of.
+// tell warns people, once, of a reason that no step tells them of.
 func (t *Term) tell(out policy.Outcome) {
 	told := make(map[string]policy.Reason, len(t.told))
 	for _, n := range out.Nodes {
-		if n.Act != "" || !n.Reason.Troubling() {
+		if !n.Reason.Troubling() {
+			continue
+		}
+		if n.Act != "" {
+			// A note tells people itself; an eviction pass is no news.
+			if n.Act == intent.ActNote || t.told[n.UID] == n.Reason {
+				told[n.UID] = n.Reason
+			}
 			continue
 		}
 		told[n.UID] = n.Reason

@@ -135,7 +135,8 @@ func (m *Memory) Answered(v View, now time.Time, c Command, heard Heard, why Ref
 	asked := askedOf(v, now, c)
 	switch heard {
 	case HeardYes:
-		m.asked, m.doubt = asked, false
+		// A host that begins a command can be updated, whatever it said before.
+		m.asked, m.doubt, m.unsupported = asked, false, ""
 	case HeardNo:
 	case HeardMaybe:
 		m.asked, m.doubt = asked, true

@@ -45,9 +45,14 @@ func compareBool(a, b bool) int {
 	return 1
 }
 
+// stateAgain is when a list of slots that can't be read is read again.
+const stateAgain = 30 * time.Second
+
 // stopped says why nothing may start anywhere; empty if it may.
 func (p *planner) stopped() (Reason, string) {
 	if p.SlotsProblem != "" {
+		// Nobody tells when it was put right.
+		p.wakeAt(p.Now.Add(stateAgain))
 		return ReasonStateUnreadable, p.SlotsProblem
 	}
 	if p.lost > p.set.MaxLost {

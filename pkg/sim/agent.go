@@ -1,0 +1,300 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/agent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/authorizer"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/platform/updateapi"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/sim/apiserver"
+)
+
+// agentProcess is a machine's agent: its pod, and the process in it while the pod runs.
+type agentProcess struct {
+	m       *machine
+	process *process
+	// pod is the name of the pod, whose token the process has.
+	pod string
+	// identity is what its token says.
+	identity authorizer.Identity
+	// hindered is until when the process can't be started.
+	hindered time.Time
+	offset   time.Duration
+}
+
+// podScheduled makes the pod on the machine's node.
+func (a *agentProcess) podScheduled() {
+	m, w := a.m, a.m.w
+	n := m.node()
+	if n == nil {
+		return
+	}
+	if _, wanted := n.Labels[string(marker.KeyInterfaceVersion)]; !wanted {
+		return
+	}
+	owner := true
+	w.cluster.names++
+	a.pod = fmt.Sprintf("agent-%d", w.cluster.names)
+	must(w.cluster.client.CoreV1().Pods(namespace).Create(background, &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: a.pod, Labels: map[string]string{appLabel: appName, partLabel: agentPart},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: agentPart, UID: "agents", Controller: &owner}}},
+		Spec: corev1.PodSpec{NodeName: m.nodeName, Containers: []corev1.Container{{Name: "c", Image: "i"}}},
+	}, metav1.CreateOptions{}))
+	if m.up {
+		w.after(w.between(time.Second, 5*time.Second), m.inBoot(a.podStarts))
+	}
+}
+
+// podRemoved ends the pod, as when its node isn't meant any more.
+func (a *agentProcess) podRemoved() {
+	if p := a.m.w.server.Pod(namespace, a.pod); p != nil {
+		a.kill()
+		a.m.w.cluster.remove(p)
+	}
+	a.pod = ""
+}
+
+// podStarts is the kubelet starting the pod's container.
+func (a *agentProcess) podStarts() {
+	w, m := a.m.w, a.m
+	p := w.server.Pod(namespace, a.pod)
+	if p == nil || a.process != nil && !a.process.dead || p.DeletionTimestamp != nil {
+		return
+	}
+	if late := a.hindered.Sub(w.now); late > 0 {
+		w.after(late, m.inBoot(a.podStarts))
+		return
+	}
+	n := m.node()
+	if n == nil {
+		return
+	}
+	a.identity = authorizer.Identity{NodeName: n.Name, NodeUID: string(n.UID), PodName: p.Name, PodUID: string(p.UID)}
+	a.process = w.newProcess("agent-" + m.name)
+	a.process.clock = a.offset
+	a.process.spawn(0, a.main)
+}
+
+func (a *agentProcess) kill() {
+	if a.process != nil {
+		a.process.kill()
+	}
+}
+
+// crash kills the process; the kubelet starts it again.
+func (a *agentProcess) crash() {
+	a.kill()
+	a.m.w.cluster.agentReady(a, false)
+	a.m.w.after(a.m.w.between(time.Second, 20*time.Second), a.m.inBoot(a.podStarts))
+}
+
+func (a *agentProcess) main(t *thread) {
+	w, m, p := a.m.w, a.m, a.process
+	node := &proxied{a: a, p: p}
+	api := w.server.Client("proxy", p.around)
+	node.nodes = api
+	ag, err := agent.New(agent.Config{
+		Node: node,
+		Host: updateapi.New(updateapi.Config{
+			Transport: hostWay{m: m, p: p, api: m.host.Transport()},
+			BootID:    func() (string, error) { return m.host.BootID(), nil },
+		}),
+		Log: w.log, Version: "sim", RefreshEvery: w.scenario.Refresh, LiveEvery: w.scenario.Live,
+		Metrics: w.agentMetrics, Now: p.now, Rand: w.rng.Float64,
+	})
+	if err != nil {
+		panic(err)
+	}
+	w.open(p, apiserver.Selection{Resource: "nodes", FieldSelector: "metadata.name=" + m.nodeName}, &agentSink{a: a, agent: ag})
+	ready := false
+	for {
+		pause, err := ag.Turn(background)
+		if err != nil {
+			// The process ends, and the kubelet starts it again with the new socket.
+			w.note(p.name, "%v", err)
+			w.strike("F11")
+			w.after(0, a.crash)
+			t.pause(time.Minute)
+		}
+		if !ready && ag.Ready() == nil {
+			ready = true
+			w.after(w.between(time.Second, 10*time.Second), func() {
+				if !p.dead {
+					w.cluster.agentReady(a, true)
+				}
+			})
+		}
+		t.sleep(max(pause, time.Millisecond), ag.Woken())
+	}
+}
+
+// agentReady is the kubelet's probe.
+func (k *cluster) agentReady(a *agentProcess, ready bool) {
+	if p := k.w.server.Pod(namespace, a.pod); p != nil && a.m.up {
+		k.setPodReady(p, ready)
+	}
+}
+
+// agentSink is the agent's watch through the proxy.
+type agentSink struct {
+	a     *agentProcess
+	agent *agent.Agent
+}
+
+func (s *agentSink) replace(objects []runtime.Object) {
+	for _, o := range objects {
+		s.see(o)
+	}
+	if len(objects) == 0 {
+		s.agent.See(nil)
+	}
+}
+
+func (s *agentSink) event(e apiserver.Event) {
+	if e.Type == watch.Deleted {
+		s.agent.See(nil)
+		return
+	}
+	s.see(e.Object)
+}
+
+func (s *agentSink) see(o runtime.Object) {
+	// A watch of a node that isn't the token's any more is ended by the proxy.
+	if n, ok := o.(*corev1.Node); ok && string(n.UID) == s.a.identity.NodeUID {
+		s.agent.See(agent.SeenOf(&n.ObjectMeta))
+	}
+}
+
+// proxied is agent.Node: the way through a proxy, which looks live, judges by the real rule and passes on.
+type proxied struct {
+	a     *agentProcess
+	p     *process
+	nodes *apiserver.Client
+}
+
+// arrive is the way to a proxy, which reviews the token.
+func (x *proxied) arrive() error {
+	w, t := x.p.w, x.p.w.running
+	t.pause(w.hop())
+	switch {
+	case w.now.Before(w.proxyDown):
+		w.strike(ProxyDown)
+		t.pause(w.between(time.Millisecond, time.Second))
+		return &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
+	case x.p.net.meets(LostRequest):
+		return apiserver.ConnectionLost(apiserver.Request{Verb: "get", Resource: "nodes"})
+	}
+	pod := w.server.Pod(namespace, x.a.identity.PodName)
+	if pod == nil || string(pod.UID) != x.a.identity.PodUID {
+		return apierrors.NewUnauthorized("the token is not valid")
+	}
+	return nil
+}
+
+func (x *proxied) live(ctx context.Context) (*corev1.Node, error) {
+	n, err := x.nodes.CoreV1().Nodes().Get(ctx, x.a.identity.NodeName, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err) || err == nil && string(n.UID) != x.a.identity.NodeUID:
+		return nil, apierrors.NewForbidden(corev1.Resource("nodes"), x.a.identity.NodeName, nil)
+	case err != nil:
+		return nil, apierrors.NewServiceUnavailable(err.Error())
+	}
+	return n, nil
+}
+
+// Get is for agent.Node.
+func (x *proxied) Get(ctx context.Context) (*agent.Seen, error) {
+	if err := x.arrive(); err != nil {
+		return nil, err
+	}
+	n, err := x.live(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return agent.SeenOf(&n.ObjectMeta), nil
+}
+
+// Patch is for agent.Node.
+func (x *proxied) Patch(ctx context.Context, patch agent.Patch) (*agent.Seen, error) {
+	w := x.p.w
+	body, err := patch.Body()
+	if err != nil {
+		return nil, err
+	}
+	if err := x.arrive(); err != nil {
+		return nil, err
+	}
+	p, refusal := authorizer.ParsePatch(body)
+	if refusal != nil {
+		return nil, &apierrors.StatusError{ErrStatus: refusal.Status()}
+	}
+	n, err := x.live(ctx)
+	if err != nil {
+		return nil, err
+	}
+	live := authorizer.Live{Name: n.Name, UID: string(n.UID), ResourceVersion: n.ResourceVersion, Annotations: n.Annotations, Unschedulable: n.Spec.Unschedulable}
+	if refusal := authorizer.Judge(authorizer.Write{Identity: x.a.identity, Live: live, Patch: p, Now: w.now.Add(w.proxyClock)}); refusal != nil {
+		w.note(x.p.name, "the proxy refuses: %s: %s", refusal.Reason, refusal.Message)
+		return nil, &apierrors.StatusError{ErrStatus: refusal.Status()}
+	}
+	if body, err = p.Body(); err != nil {
+		return nil, err
+	}
+	n, err = x.nodes.CoreV1().Nodes().Patch(ctx, n.Name, types.MergePatchType, body, metav1.PatchOptions{})
+	if err != nil {
+		if _, ok := err.(apierrors.APIStatus); ok {
+			return nil, err
+		}
+		return nil, apierrors.NewServiceUnavailable(err.Error())
+	}
+	if x.p.net.meets(LostAnswer) {
+		w.note(x.p.name, "the proxy's answer is lost")
+		return nil, apiserver.ConnectionLost(apiserver.Request{Verb: "patch", Resource: "nodes", Name: n.Name})
+	}
+	return agent.SeenOf(&n.ObjectMeta), nil
+}
+
+// Watch is for agent.Node; the feed shows what it would.
+func (x *proxied) Watch(context.Context, func(*agent.Seen)) {}
+
+// hostWay is the way to the host's API.
+type hostWay struct {
+	m   *machine
+	p   *process
+	api http.RoundTripper
+}
+
+// RoundTrip is for http.RoundTripper.
+func (h hostWay) RoundTrip(r *http.Request) (*http.Response, error) {
+	w := h.m.w
+	t := w.running
+	t.pause(w.between(200*time.Microsecond, 3*time.Millisecond))
+	if r.Method == http.MethodPost {
+		h.m.w.checks.command(h.m, h.p, strings.TrimPrefix(r.URL.Path, "/actions/"))
+	}
+	answer, err := h.api.RoundTrip(r)
+	h.m.countStrikes()
+	if at, due := h.m.host.NextEvent(); due && r.Method == http.MethodPost {
+		// What nobody looks at happens all the same.
+		w.after(max(0, at.Sub(w.now)), func() { h.m.host.Settle() })
+	}
+	if w.chance(4) {
+		t.pause(w.between(0, 20*time.Millisecond))
+	}
+	return answer, err
+}

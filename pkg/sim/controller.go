@@ -1,0 +1,261 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/controller"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/drain"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/sim/apiserver"
+)
+
+// The times of the election, as the manifest has them.
+const (
+	leaseDuration = 45 * time.Second
+	renewDeadline = 30 * time.Second
+	retryPeriod   = 10 * time.Second
+	// passPause is the loop's pause between two passes.
+	passPause = 20 * time.Millisecond
+)
+
+// controllerProcess is a pod of the controller: the real kube.Cluster, drain.Drainer and controller.Term,
+// an election by the rules of client-go's, and the loop around them.
+type controllerProcess struct {
+	w    *world
+	name string
+	// home is the machine that it runs on.
+	home    *machine
+	process *process
+	// settings are what it was started with.
+	settings policy.Settings
+	leading  bool
+	// renewed is when its lease was renewed last; work is cancelled when the lead is lost.
+	renewed time.Time
+	cancel  context.CancelFunc
+	// lives counts its processes.
+	lives int
+	// looked is the revision at which it last listed a node's pods.
+	looked map[string]int64
+	term   *controller.Term
+	// jumped: its clock did, so nothing that it measures can be measured again.
+	jumped bool
+}
+
+func (w *world) newController(i int, home *machine) *controllerProcess {
+	c := &controllerProcess{w: w, name: fmt.Sprintf("controller-%c", 'a'+i), home: home}
+	w.controllers = append(w.controllers, c)
+	return c
+}
+
+// start starts a new process, with a memory of nothing.
+func (c *controllerProcess) start() {
+	if c.process != nil && !c.process.dead || c.home != nil && !c.home.up {
+		return
+	}
+	offset := time.Duration(0)
+	if c.process != nil {
+		offset = c.process.clock
+	}
+	c.lives++
+	c.settings = c.w.settings
+	c.process = c.w.newProcess(c.name)
+	c.process.clock = offset
+	c.leading, c.term, c.looked = false, nil, map[string]int64{}
+	c.process.spawn(c.w.between(0, time.Second), c.main)
+}
+
+// crash kills the process; it is started again after a while.
+func (c *controllerProcess) crash(back time.Duration) {
+	c.process.kill()
+	c.leading, c.term = false, nil
+	c.w.after(back, c.start)
+}
+
+func (c *controllerProcess) main(t *thread) {
+	w, p := c.w, c.process
+	client := w.server.Client(c.name, p.around)
+	nodes, agents := newInformer(cache.Indexers{}), newInformer(kube.AgentIndexers())
+	cluster, err := kube.NewCluster(kube.ClusterConfig{
+		Client: client, Namespace: namespace, Nodes: nodes, Agents: agents, Now: p.now, Log: w.log,
+		Changed: func() {
+			if c.term != nil {
+				c.term.Changed()
+			}
+		},
+	})
+	if err != nil {
+		panic(err)
+	}
+	t.pause(w.hop())
+	w.open(p, apiserver.Selection{Resource: "nodes"}, nodes)
+	w.open(p, apiserver.Selection{Resource: "pods", Namespace: namespace, LabelSelector: agentLabels}, agents)
+	lease := &election{c: c, t: t, client: client, identity: fmt.Sprintf("%s_%d", c.name, c.lives)}
+	for {
+		for !lease.acquire() {
+			t.pause(retryPeriod + w.between(0, 2*time.Second))
+		}
+		c.serve(t, lease, client, cluster)
+	}
+}
+
+// serve is one term.
+func (c *controllerProcess) serve(t *thread, lease *election, client *apiserver.Client, cluster *kube.Cluster) {
+	w, p := c.w, c.process
+	ctx, cancel := context.WithCancel(context.Background())
+	p.ctx = ctx
+	c.leading, c.renewed = true, w.now
+	w.note(c.name, "leads")
+	ended := false
+	p.spawn(retryPeriod, func(t *thread) {
+		lease.t = t
+		for !ended {
+			if lease.acquire() {
+				c.renewed = w.now
+			} else if w.now.Sub(c.renewed) >= renewDeadline {
+				break
+			}
+			t.pause(retryPeriod)
+		}
+		c.leading = false
+		cancel()
+	})
+	drains := 0
+	term := controller.NewTerm(controller.TermConfig{
+		Cluster: cluster,
+		Drainer: looking{c, &drain.Drainer{Client: client, Evictor: client, Own: ownPod,
+			MayEvict: func() bool {
+				return ctx.Err() == nil && c.leading && w.now.Sub(c.renewed) < renewDeadline
+			}}},
+		Events: recorder{c}, Settings: c.settings, NodeName: c.nodeName(), Now: p.now,
+		Spawn: func(f func()) {
+			drains++
+			p.spawn(0, func(*thread) { f(); drains-- })
+		},
+		Metrics: w.controllerMetrics, Log: w.log,
+	})
+	c.term = term
+	t.cancelled = func() bool { return ctx.Err() != nil }
+	for ctx.Err() == nil {
+		pause := term.Turn(ctx)
+		if ctx.Err() != nil {
+			break
+		}
+		t.pause(passPause)
+		if pause > passPause {
+			t.sleep(pause-passPause, term.Woken())
+		}
+	}
+	c.term = nil
+	ended = true
+	for drains > 0 {
+		t.pause(100 * time.Millisecond)
+	}
+	p.ctx = context.Background()
+	w.note(c.name, "does not lead any more")
+}
+
+// looking takes a note of when the pods of a node were listed just before its reboot.
+type looking struct {
+	c *controllerProcess
+	*drain.Drainer
+}
+
+// Pods is for controller.Drainer.
+func (l looking) Pods(ctx context.Context, node string) ([]corev1.Pod, error) {
+	pods, err := l.Drainer.Pods(ctx, node)
+	if t := l.c.w.running; err == nil && t != nil {
+		l.c.looked[node] = t.listed
+	}
+	return pods, err
+}
+
+func (w *world) controllerNamed(name string) *controllerProcess {
+	for _, c := range w.controllers {
+		if c.name == name {
+			return c
+		}
+	}
+	return nil
+}
+
+func (c *controllerProcess) nodeName() string {
+	if c.home == nil {
+		return ""
+	}
+	return c.home.nodeName
+}
+
+// recorder is controller.Events.
+type recorder struct{ c *controllerProcess }
+
+// Event is for controller.Events.
+func (r recorder) Event(node, _ string, warning bool, reason, message string) {
+	w := r.c.w
+	w.checks.events++
+	w.note(r.c.name, "%s: %s: %s", node, reason, message)
+}
+
+// election follows client-go's leader elector: who holds the lease is believed for its duration, counted
+// from when the own process saw it change.
+type election struct {
+	c        *controllerProcess
+	t        *thread
+	client   *apiserver.Client
+	identity string
+	seen     string
+	seenAt   time.Time
+}
+
+func (e *election) acquire() bool {
+	w := e.c.w
+	leases := e.client.CoordinationV1().Leases(namespace)
+	now := metav1.NewMicroTime(w.now)
+	seconds := int32(leaseDuration / time.Second)
+	l, err := leases.Get(context.Background(), controller.LeaseName, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		_, err = leases.Create(context.Background(), &coordinationv1.Lease{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: controller.LeaseName},
+			Spec:       coordinationv1.LeaseSpec{HolderIdentity: &e.identity, LeaseDurationSeconds: &seconds, AcquireTime: &now, RenewTime: &now},
+		}, metav1.CreateOptions{})
+		return err == nil
+	}
+	if err != nil {
+		return false
+	}
+	if l.ResourceVersion != e.seen {
+		e.seen, e.seenAt = l.ResourceVersion, w.now
+	}
+	holder := ""
+	if l.Spec.HolderIdentity != nil {
+		holder = *l.Spec.HolderIdentity
+	}
+	if holder != "" && holder != e.identity && w.now.Before(e.seenAt.Add(leaseDuration)) {
+		return false
+	}
+	l.Spec.HolderIdentity, l.Spec.RenewTime = &e.identity, &now
+	written, err := leases.Update(context.Background(), l, metav1.UpdateOptions{})
+	if err != nil {
+		return false
+	}
+	e.seen, e.seenAt = written.ResourceVersion, w.now
+	return true
+}
+
+const (
+	appLabel    = "app.kubernetes.io/name"
+	appName     = "bottlerocket-update-operator"
+	partLabel   = "app.kubernetes.io/component"
+	agentPart   = "agent"
+	agentLabels = appLabel + "=" + appName + "," + partLabel + "=" + agentPart
+)
+
+func ownPod(p *corev1.Pod) bool { return p.Namespace == namespace && p.Labels[appLabel] == appName }

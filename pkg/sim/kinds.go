@@ -1,0 +1,61 @@
+package sim
+
+import "slices"
+
+// Kind is a kind of fault, or of somebody's doing, that a scenario may hold.
+type Kind string
+
+// What can go wrong. The hosts' own faults are named by their ids in dev/hostsim, F1 to F30.
+const (
+	CrashController  Kind = "crash-controller"
+	FreezeController Kind = "freeze-controller"
+	CrashAgent       Kind = "crash-agent"
+	FreezeAgent      Kind = "freeze-agent"
+	ProxyDown        Kind = "proxy-down"
+	APIServerDown    Kind = "apiserver-down"
+	LostRequest      Kind = "lost-request"
+	LostAnswer       Kind = "lost-answer"
+	SlowRequest      Kind = "slow-request"
+	SlowAnswer       Kind = "slow-answer"
+	Throttled        Kind = "throttled"
+	WatchLag         Kind = "watch-lag"
+	WatchRepeat      Kind = "watch-repeat"
+	WatchRestart     Kind = "watch-restart"
+	Compaction       Kind = "compaction"
+	StaleList        Kind = "stale-list"
+	ControllerClock  Kind = "controller-clock"
+	ProxyClock       Kind = "proxy-clock"
+	AgentClock       Kind = "agent-clock"
+	PowerCut         Kind = "power-cut"
+	SlowBoot         Kind = "slow-boot"
+	NeverReturns     Kind = "never-returns"
+	NodeFlaps        Kind = "node-flaps"
+	NodeUnwell       Kind = "node-unwell"
+	NodeDeleted      Kind = "node-deleted"
+	NodeRenamed      Kind = "node-renamed"
+	AgentPodReplaced Kind = "agent-pod-replaced"
+	FrozenBudget     Kind = "frozen-budget"
+	StuckPod         Kind = "stuck-pod"
+	LateBinding      Kind = "late-binding"
+	PersonCordons    Kind = "person-cordons"
+	PersonUncordons  Kind = "person-uncordons"
+	PersonPauses     Kind = "person-pauses"
+	PersonUnlabels   Kind = "person-unlabels"
+	PersonEditsMarks Kind = "person-edits-marks"
+	PersonEditsSlots Kind = "person-edits-slots"
+	PersonRetries    Kind = "person-retries"
+	PolicyChanged    Kind = "policy-changed"
+	NewRelease       Kind = "new-release"
+	Withdrawn        Kind = "withdrawn"
+)
+
+var kinds = []Kind{CrashController, FreezeController, CrashAgent, FreezeAgent, ProxyDown, APIServerDown, LostRequest, LostAnswer,
+	SlowRequest, SlowAnswer, Throttled, WatchLag, WatchRepeat, WatchRestart, Compaction, StaleList, ControllerClock, ProxyClock, AgentClock,
+	PowerCut, SlowBoot, NeverReturns, NodeFlaps, NodeUnwell, NodeDeleted, NodeRenamed, AgentPodReplaced, FrozenBudget, StuckPod, LateBinding,
+	PersonCordons, PersonUncordons, PersonPauses, PersonUnlabels, PersonEditsMarks, PersonEditsSlots, PersonRetries, PolicyChanged,
+	NewRelease, Withdrawn,
+	"F1", "F2", "F3", "F4", "F5", "F6", "F7", "F8", "F9", "F10", "F11", "F12", "F13", "F14", "F15", "F16", "F17", "F18", "F19", "F20",
+	"F21", "F22", "F23", "F24", "F25", "F26", "F27", "F28", "F29", "F30"}
+
+// Kinds is the closed list.
+func Kinds() []Kind { return slices.Clone(kinds) }

@@ -1,0 +1,326 @@
+package sim
+
+import (
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/hostsim"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/agent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/controller"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/sim/apiserver"
+)
+
+// Result is what a run found.
+type Result struct {
+	Scenario Scenario
+	// Violation names the promise that was broken and how; empty: none was.
+	Violation string
+	// Struck counts the faults that had an effect, by kind.
+	Struck map[Kind]int
+	// Checked counts how often each promise was looked at.
+	Checked map[string]int
+	// Steps is how many things happened, Updated how many machines ended on the newest version, Held
+	// the most nodes that were in our hands at once.
+	Steps, Nodes, Updated, Held int
+	// Took is how long it was on the virtual clock.
+	Took  time.Duration
+	trace trace
+}
+
+// Trace writes what happened, the last n lines of it; all if n is 0.
+func (r Result) Trace(w io.Writer, n int) { r.trace.print(w, n) }
+
+// Run plays a scenario. The same scenario gives the same result.
+func Run(s Scenario) Result {
+	w := newWorld(s)
+	w.setUp()
+	w.run(w.begun().Add(s.Trouble))
+	w.peace()
+	w.settle()
+	return w.result()
+}
+
+func (w *world) begun() time.Time { return w.trace.begun }
+
+var shared = struct {
+	controller *controller.Metrics
+	agent      *agent.Metrics
+}{controller.NewMetrics(nil), agent.NewMetrics()}
+
+func newWorld(s Scenario) *world {
+	w := &world{scenario: s, settings: s.settings(), rng: rand.New(rand.NewPCG(s.Seed, 2)),
+		now: time.Date(2026, 9, 21, 9, 0, 0, 0, time.UTC), repo: &hostsim.Repo{}, struck: map[Kind]int{}, log: quiet(), newest: firstVersion,
+		controllerMetrics: shared.controller, agentMetrics: shared.agent}
+	w.trace.begun = w.now
+	w.checks = checks{w: w, counted: map[string]int{}, nodes: map[string]*watched{}, came: map[string]int64{}, givenBack: map[string]time.Time{}, tampered: map[string]bool{}}
+	w.server = apiserver.New(func() time.Time { return w.now })
+	w.server.OnWrite(w.checks.wrote)
+	w.people = w.server.Client(people, func(_ apiserver.Request, run func() error) error { return run() })
+	return w
+}
+
+// setUp makes a cluster that runs well, on the first version.
+func (w *world) setUp() {
+	w.publish(firstVersion, nil)
+	w.publish(otherVersion, nil)
+	w.repo.Withdraw(variant, arch, otherVersion)
+	w.cluster = w.newCluster()
+	apps := []*app{{name: "web", replicas: 2 + w.rng.IntN(2), budget: true}, {name: "batch", replicas: 1 + w.rng.IntN(w.scenario.Nodes)}}
+	if w.chance(2) {
+		apps = append(apps, &app{name: "store", replicas: 3, budget: true})
+	}
+	w.cluster.deploy(apps)
+	for i := range w.scenario.Nodes {
+		m := w.newMachine(i)
+		m.up = true
+		w.cluster.register(m)
+		w.cluster.kubeletReports(m, true)
+		w.after(5*time.Minute, m.inBoot(m.heartbeat))
+	}
+	for i := range w.scenario.Controllers {
+		w.newController(i, w.machines[i%len(w.machines)]).start()
+	}
+	w.after(w.between(0, 2*time.Minute), func() { w.release() })
+	for _, f := range w.scenario.Faults {
+		w.after(f.At, func() {
+			if !w.calm {
+				w.apply(f)
+			}
+		})
+	}
+	w.after(time.Minute, w.explain)
+}
+
+// explain asks now and then what the operator would say of every node.
+func (w *world) explain() {
+	w.checks.explained(policy.Plan(w.snapshot(), w.settings))
+	w.after(5*time.Minute, w.explain)
+}
+
+// snapshot is the fleet as it is stored.
+func (w *world) snapshot() fleet.Snapshot {
+	s := fleet.Snapshot{Now: w.now, Slots: map[string]string{}}
+	for _, n := range w.server.Nodes() {
+		s.Nodes = append(s.Nodes, kube.View(n))
+	}
+	return s
+}
+
+// peace ends all that goes wrong. What people want on purpose, and what is broken for good, stays.
+func (w *world) peace() {
+	w.calm = true
+	w.note("fault", "everything is put right")
+	w.proxyDown, w.apiDown, w.proxyClock = time.Time{}, time.Time{}, 0
+	for _, r := range w.restores {
+		r.now()
+	}
+	for _, p := range w.processes {
+		p.stopped, p.clock = false, 0
+	}
+	for _, c := range w.controllers {
+		if c.process != nil {
+			c.process.clock = 0
+		}
+		w.after(10*time.Second, c.start)
+	}
+	for _, f := range w.watches {
+		f.stuck = time.Time{}
+		if !f.p.dead {
+			f.schedule()
+		}
+	}
+	for _, a := range w.cluster.apps {
+		a.frozen = false
+	}
+	w.cluster.stuck = map[string]bool{}
+	for _, p := range w.server.Pods(appsNamespace) {
+		if p.DeletionTimestamp != nil {
+			w.cluster.terminating(p)
+		}
+	}
+	w.cluster.changed()
+	if cm := w.server.ConfigMap(namespace, kube.StateConfigMap); cm != nil && cm.Data["slots"] == "nobody" {
+		w.editSlots(Fault{N: 0})
+	}
+	kept := len(w.machines) - 3
+	for i, m := range w.machines {
+		if n := m.node(); n != nil && w.checks.of(n).theirs {
+			// Workloads need some place to go to: most cordons end, one may stay.
+			if kept = min(kept, 1); kept > 0 {
+				kept--
+			} else {
+				w.edit(m, func(n *corev1.Node) { n.Spec.Unschedulable = false })
+			}
+		}
+		_ = m.host.SetFaults()
+		m.injected, m.left, m.agent.offset, m.agent.hindered = 0, nil, 0, time.Time{}
+		m.unwell, m.slow, m.unregistered = false, 0, false
+		if m.agent.process != nil && !m.agent.process.dead && m.agent.process.clock != 0 {
+			m.agent.process.clock = 0
+		}
+		w.edit(m, func(n *corev1.Node) {
+			delete(n.Annotations, string(marker.KeyPaused))
+			for _, g := range garbage {
+				if n.Annotations[string(g.key)] == g.value {
+					delete(n.Annotations, string(g.key))
+				}
+			}
+		})
+		if !m.labelled && i%2 == 0 {
+			w.label(m, true)
+		}
+		if m.up {
+			w.cluster.kubeletReports(m, true)
+		} else if !m.gone {
+			w.after(w.between(time.Second, time.Minute), m.boot)
+		}
+		// Somebody else's update is undone by whoever made it.
+		if s := m.host.Snapshot(); m.up && s.State == hostsim.Ready && annotationOf(m.node(), marker.KeyActionWanted) != string(marker.ActionRebootUpdate) {
+			_ = m.host.Foreign(hostsim.Deactivate)
+		}
+	}
+	w.publish(w.newest, nil)
+	_ = w.repo.SetMaxVersion(variant, arch, w.newest)
+	w.after(2*time.Minute, w.tidy)
+}
+
+// tidy ends what a person would have to: an update that was activated behind the operator's back.
+func (w *world) tidy() {
+	for _, m := range w.machines {
+		if m.up && strings.HasPrefix(annotationOf(m.node(), marker.KeyMessage), "another updater") {
+			w.note(people, "reboots %s, on which somebody activated another update", m.name)
+			m.cycle()
+		}
+		n := m.node()
+		if n != nil && m.gone && !m.up && w.lostTooMany() {
+			w.note(people, "deletes node %s, whose machine is gone", n.Name)
+			w.deleteNode(m, Fault{Kind: NodeDeleted, For: forever})
+		}
+	}
+	w.after(2*time.Minute, w.tidy)
+}
+
+func (w *world) lostTooMany() bool { return w.settings.MaxLost == 0 || true }
+
+func annotationOf(n *corev1.Node, k marker.Key) string {
+	if n == nil {
+		return ""
+	}
+	return annotation(n, k)
+}
+
+// settle waits until the fleet is at its end and checks what must be true then (L1, L2, L4, S5).
+func (w *world) settle() {
+	began := w.now
+	// The hosts look anew at what is offered first.
+	w.run(w.now.Add(w.scenario.Refresh * 12 / 10))
+	for w.checks.violation == "" && w.unsettled() != "" {
+		if w.now.Sub(began) > maxSettle {
+			w.violate("L1", "%s, %s after everything was put right", w.unsettled(), maxSettle)
+			return
+		}
+		w.run(w.now.Add(30 * time.Second))
+	}
+	if w.checks.violation != "" {
+		return
+	}
+	// What was said last may be on its way still; then nothing is written any more (L4).
+	w.run(w.now.Add(2*time.Minute + w.settings.Soak))
+	writes, events := w.checks.writes, w.checks.events
+	w.checks.resting = true
+	w.run(w.now.Add(w.scenario.Refresh*11/10 + 3*time.Minute))
+	w.checks.count("L4")
+	if n := w.checks.writes - writes; n > 0 {
+		w.violate("L4", "%d writes of nodes, pods or slots while nothing changes", n)
+	}
+	if n := w.checks.events - events; n > 0 {
+		w.violate("L4", "%d events while nothing changes", n)
+	}
+	if u := w.unsettled(); u != "" {
+		w.violate("L1", "%s, after it was at its end", u)
+	}
+	w.atTheEnd()
+}
+
+// maxSettle is more than a fleet takes whose every node failed and backs off.
+const maxSettle = 24 * time.Hour
+
+// unsettled says what is still to come; empty: nothing.
+func (w *world) unsettled() string {
+	for _, m := range w.machines {
+		n := m.node()
+		switch {
+		case m.gone:
+			continue
+		case !m.up || n == nil:
+			return m.name + " is down"
+		case !m.labelled:
+			if has(n, marker.KeyIntentID) || has(n, marker.KeyDisruption) {
+				return n.Name + " is not labelled and has marks of the operator"
+			}
+			continue
+		}
+		if v := m.host.Snapshot().Version; v != w.newest {
+			return fmt.Sprintf("%s runs %s and not %s", n.Name, v, w.newest)
+		}
+		if has(n, marker.KeyDisruption) || annotation(n, marker.KeyActionWanted) != string(marker.ActionStabilize) || annotation(n, marker.KeyCurrentVersion) != w.newest {
+			return n.Name + " is still in the operator's hands"
+		}
+	}
+	if cm := w.server.ConfigMap(namespace, kube.StateConfigMap); cm != nil && cm.Data["slots"] != "{}" {
+		for _, m := range w.machines {
+			if m.gone && m.node() != nil {
+				return ""
+			}
+		}
+		return "slots are held: " + cm.Data["slots"]
+	}
+	return ""
+}
+
+// atTheEnd: who cordoned what is as it was before (S5), nothing waits without a reason (S9).
+func (w *world) atTheEnd() {
+	w.checks.count("L1")
+	w.checks.count("L2")
+	w.checks.count("S5")
+	for _, n := range w.server.Nodes() {
+		k := w.checks.of(n)
+		m := w.cluster.machineOf(n.Name)
+		if m == nil || m.gone || k.blurred || w.checks.tampered[string(n.UID)] {
+			continue
+		}
+		if n.Spec.Unschedulable && !k.theirs {
+			w.violate("S5", "%s ends cordoned, and nobody else cordoned it", n.Name)
+		}
+		if !n.Spec.Unschedulable && k.theirs {
+			w.violate("S5", "%s ends uncordoned, and somebody had cordoned it", n.Name)
+		}
+	}
+	w.checks.explained(policy.Plan(w.snapshot(), w.settings))
+}
+
+func (w *world) result() Result {
+	r := Result{Scenario: w.scenario, Violation: w.checks.violation, Struck: w.struck, Checked: w.checks.counted, Steps: w.steps,
+		Nodes: len(w.machines), Held: w.checks.held, Took: w.now.Sub(w.begun()), trace: w.trace}
+	for _, m := range w.machines {
+		if m.up && m.host.Snapshot().Version == w.newest {
+			r.Updated++
+		}
+	}
+	for _, p := range w.processes {
+		if !p.dead {
+			p.dead = true
+			p.reap()
+		}
+	}
+	return r
+}

@@ -1,0 +1,184 @@
+package sim
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pkg/errors"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+)
+
+// Scenario is all that a run depends on. Its text form can be kept, read and replayed.
+type Scenario struct {
+	// Seed decides on every order and every delay.
+	Seed  uint64
+	Nodes int
+	// Controllers is how many replicas of the controller there are.
+	Controllers int
+	// The limits and times of the policy, see policy.Settings.
+	MaxUnavailable, MaxLost, MaxStaging int
+	Soak                                time.Duration
+	// Refresh and Live are the agents' intervals.
+	Refresh, Live time.Duration
+	// Trouble is how long things go wrong; after it everybody but the operator leaves the fleet in peace.
+	Trouble time.Duration
+	Faults  []Fault
+}
+
+// Fault is one thing that goes wrong, or that somebody does.
+type Fault struct {
+	At   time.Duration
+	Kind Kind
+	// On is the number of the machine, or of the controller.
+	On int
+	// For is how long it lasts, where it lasts.
+	For time.Duration
+	// N refines some kinds: a variant, one request in so many.
+	N int
+}
+
+// String is a line of the text form.
+func (f Fault) String() string {
+	return fmt.Sprintf("%s %s on=%d for=%s n=%d", f.At, f.Kind, f.On, f.For, f.N)
+}
+
+// Generate makes the scenario of a seed.
+func Generate(seed uint64) Scenario {
+	r := rand.New(rand.NewPCG(seed, 1))
+	s := Scenario{Seed: seed, Nodes: 3 + r.IntN(10), Controllers: 2, MaxUnavailable: 1 + r.IntN(3), MaxLost: r.IntN(3), MaxStaging: 1 + r.IntN(6),
+		Soak: time.Duration(2+r.IntN(30)) * time.Second, Refresh: time.Duration(4+r.IntN(7)) * time.Minute, Live: time.Duration(3+r.IntN(4)) * time.Minute,
+		Trouble: time.Duration(3+r.IntN(15)) * time.Minute}
+	// A few kinds, often: what goes wrong together once is found sooner than by drawing from all of them.
+	some := make([]Kind, 1+r.IntN(8))
+	for i := range some {
+		some[i] = kinds[r.IntN(len(kinds))]
+	}
+	for range 1 + r.IntN(3*len(some)+6) {
+		f := Fault{
+			At:   time.Duration(r.Int64N(int64(s.Trouble))).Truncate(time.Millisecond),
+			Kind: some[r.IntN(len(some))],
+			On:   r.IntN(s.Nodes),
+			For:  time.Duration(r.Int64N(int64(1<<r.IntN(9)) * int64(2*time.Second))).Truncate(time.Millisecond),
+			N:    r.IntN(16),
+		}
+		s.Faults = append(s.Faults, f)
+	}
+	slices.SortStableFunc(s.Faults, func(a, b Fault) int { return int(a.At - b.At) })
+	return s
+}
+
+// settings of the policy; the deadlines are short, so that runs are, but in the same order as the defaults.
+func (s Scenario) settings() policy.Settings {
+	set := policy.DefaultSettings()
+	set.MaxUnavailable, set.MaxLost, set.MaxStaging, set.Soak = s.MaxUnavailable, s.MaxLost, s.MaxStaging, s.Soak
+	set.Deadlines = policy.Deadlines{Prepare: 30 * time.Minute, Drain: 4 * time.Minute, Reboot: 12 * time.Minute, Return: 4 * time.Minute}
+	set.RetryBase, set.RetryMax = time.Minute, 10*time.Minute
+	set.HandsOff = 2 * time.Minute
+	return set
+}
+
+// Write writes the text form.
+func (s Scenario) Write(w io.Writer) error {
+	_, err := fmt.Fprintf(w, "seed %d\nnodes %d\ncontrollers %d\nmax-unavailable %d\nmax-lost %d\nmax-staging %d\nsoak %s\nrefresh %s\nlive %s\ntrouble %s\n",
+		s.Seed, s.Nodes, s.Controllers, s.MaxUnavailable, s.MaxLost, s.MaxStaging, s.Soak, s.Refresh, s.Live, s.Trouble)
+	for _, f := range s.Faults {
+		if err == nil {
+			_, err = fmt.Fprintf(w, "fault %s\n", f)
+		}
+	}
+	return errors.Wrap(err, "writing scenario")
+}
+
+// Read reads the text form. Lines that begin with # are comments. An error names the line.
+func Read(r io.Reader) (Scenario, error) {
+	var s Scenario
+	lines := bufio.NewScanner(r)
+	for n := 1; lines.Scan(); n++ {
+		words := strings.Fields(lines.Text())
+		if len(words) == 0 || strings.HasPrefix(words[0], "#") {
+			continue
+		}
+		if err := s.line(words); err != nil {
+			return s, errors.WithMessagef(err, "scenario, line %d: %s", n, lines.Text())
+		}
+	}
+	if s.Nodes < 1 || s.Controllers < 1 || s.Trouble <= 0 || s.Refresh <= 0 || s.Live <= 0 {
+		return s, errors.New("scenario: nodes, controllers, trouble, refresh and live must be given and positive")
+	}
+	return s, errors.Wrap(lines.Err(), "reading scenario")
+}
+
+func (s *Scenario) line(words []string) error {
+	if words[0] == "fault" {
+		return s.fault(words[1:])
+	}
+	if len(words) != 2 {
+		return errors.New("a name and a value are needed")
+	}
+	var err error
+	number, duration := func(into *int) { *into, err = strconv.Atoi(words[1]) }, func(into *time.Duration) { *into, err = time.ParseDuration(words[1]) }
+	switch words[0] {
+	case "seed":
+		s.Seed, err = strconv.ParseUint(words[1], 10, 64)
+	case "nodes":
+		number(&s.Nodes)
+	case "controllers":
+		number(&s.Controllers)
+	case "max-unavailable":
+		number(&s.MaxUnavailable)
+	case "max-lost":
+		number(&s.MaxLost)
+	case "max-staging":
+		number(&s.MaxStaging)
+	case "soak":
+		duration(&s.Soak)
+	case "refresh":
+		duration(&s.Refresh)
+	case "live":
+		duration(&s.Live)
+	case "trouble":
+		duration(&s.Trouble)
+	default:
+		return errors.New("no such name")
+	}
+	return errors.Wrap(err, "reading the value")
+}
+
+func (s *Scenario) fault(words []string) error {
+	if len(words) < 2 {
+		return errors.New("a time and a kind are needed")
+	}
+	at, err := time.ParseDuration(words[0])
+	if err != nil {
+		return errors.Wrap(err, "reading the time")
+	}
+	f := Fault{At: at, Kind: Kind(words[1])}
+	if !slices.Contains(kinds, f.Kind) {
+		return errors.New("no such kind")
+	}
+	for _, word := range words[2:] {
+		name, value, _ := strings.Cut(word, "=")
+		switch name {
+		case "on":
+			f.On, err = strconv.Atoi(value)
+		case "for":
+			f.For, err = time.ParseDuration(value)
+		case "n":
+			f.N, err = strconv.Atoi(value)
+		default:
+			err = errors.New("no such refinement")
+		}
+		if err != nil {
+			return errors.Wrapf(err, "reading %q", word)
+		}
+	}
+	s.Faults = append(s.Faults, f)
+	return nil
+}
