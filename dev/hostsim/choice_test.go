@@ -101,7 +101,7 @@ func TestDefaultWaves(t *testing.T) {
 
 func TestWavesHideAndSettingsLiftThem(t *testing.T) {
 	f := newFixture(t, func(c *Config) { c.Settings.Seed = 500 })
-	r := Release{Version: "1.28.0", Variant: variant, Arch: arch, Waves: DefaultWaves(f.clock.now())}
+	r := Release{Version: "1.28.0", Variant: variant, Arch: arch, Waves: DefaultWaves(f.clock.Now())}
 	assert.NilError(t, f.repo.Release(r))
 	f.accept(Refresh)
 	assert.Equal(t, f.status().Chosen.Version, v1270)
@@ -109,7 +109,7 @@ func TestWavesHideAndSettingsLiftThem(t *testing.T) {
 	f.accept(Refresh)
 	assert.Equal(t, f.status().Chosen.Version, "1.28.0")
 	assert.NilError(t, f.SetSettings(Settings{Seed: 500}))
-	f.clock.advance(95 * time.Hour)
+	f.clock.Step(95 * time.Hour)
 	f.accept(Refresh)
 	assert.Equal(t, f.status().Chosen.Version, "1.28.0")
 }
@@ -118,7 +118,7 @@ func TestSeedOutOfRangeBreaksRefresh(t *testing.T) {
 	f := newFixture(t, func(c *Config) { c.Settings.Seed = 4000 })
 	f.accept(Refresh)
 	assert.Equal(t, f.status().State, Available) // no waves, no lookup
-	r := Release{Version: "1.28.0", Variant: variant, Arch: arch, Waves: DefaultWaves(f.clock.now())}
+	r := Release{Version: "1.28.0", Variant: variant, Arch: arch, Waves: DefaultWaves(f.clock.Now())}
 	assert.NilError(t, f.repo.Release(r))
 	f.accept(Refresh)
 	assert.Equal(t, f.status().Last.Exit, int32(101))

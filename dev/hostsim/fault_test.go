@@ -75,7 +75,7 @@ func TestFaultsCountAndEnd(t *testing.T) {
 		assert.Equal(t, f.status().Last.Status, want)
 	}
 	assert.Equal(t, len(f.Faults()), 0)
-	assert.NilError(t, f.AddFault(Fault{ID: F3, Until: f.clock.now().Add(time.Second)}))
+	assert.NilError(t, f.AddFault(Fault{ID: F3, Until: f.clock.Now().Add(time.Second)}))
 	for _, want := range []string{"Failed", "Success"} {
 		f.accept(Refresh)
 		assert.Equal(t, f.status().Last.Status, want)
@@ -94,13 +94,13 @@ func TestForeignCommandHoldsTheLock(t *testing.T) {
 	a = f.do("GET", pathStatus)
 	assert.Equal(t, a.Status, 423)
 	assert.Equal(t, string(a.Body), bodyStatusLocked)
-	f.clock.advance(time.Minute)
+	f.clock.Step(time.Minute)
 	r := f.status()
 	assert.Equal(t, r.Last.Type, Prepare)
 	assert.Equal(t, r.State, Staged)
-	f.faults(Fault{ID: F1, Until: f.clock.now().Add(5 * time.Second)})
+	f.faults(Fault{ID: F1, Until: f.clock.Now().Add(5 * time.Second)})
 	assert.Equal(t, f.post(Refresh).Status, 423)
-	f.clock.advance(5 * time.Second)
+	f.clock.Step(5 * time.Second)
 	assert.Equal(t, f.post(Refresh).Status, 204)
 }
 
@@ -113,7 +113,7 @@ func TestLockNeverReleased(t *testing.T) {
 		assert.Equal(t, f.post(Refresh).Status, 423)
 		assert.Equal(t, f.do("GET", pathOS).Status, 200)
 		assert.Equal(t, f.do("GET", "/settings?prefix=updates").Status, 200)
-		f.clock.advance(time.Hour)
+		f.clock.Step(time.Hour)
 	}
 	assert.Equal(t, f.do("POST", pathReboot).Status, 204)
 	f.Boot()
@@ -125,9 +125,9 @@ func TestSlowFailingRefresh(t *testing.T) {
 	f := newFixture(t)
 	f.faults(Fault{ID: F3, Count: 1, Delay: Duration(100 * time.Second)})
 	assert.Equal(t, f.post(Refresh).Status, 204)
-	f.clock.advance(99 * time.Second)
+	f.clock.Step(99 * time.Second)
 	assert.Equal(t, f.do("GET", pathStatus).Status, 423)
-	f.clock.advance(time.Second)
+	f.clock.Step(time.Second)
 	assert.Equal(t, f.status().Last.Status, "Failed")
 }
 
@@ -210,7 +210,7 @@ func TestChildDiesSilently(t *testing.T) {
 	f.faults(Fault{ID: F10, Command: Prepare, Delay: Duration(time.Second)})
 	assert.Equal(t, f.post(Prepare).Status, 204)
 	assert.Equal(t, f.do("GET", pathStatus).Status, 423)
-	f.clock.advance(time.Second)
+	f.clock.Step(time.Second)
 	assert.DeepEqual(t, f.status(), before)
 	f.accept(Refresh)
 	assert.Equal(t, f.status().Last.Type, Refresh)
@@ -227,7 +227,7 @@ func TestRebootRefusedOrForgotten(t *testing.T) {
 	assert.Equal(t, a.Status, 500)
 	assert.Assert(t, strings.HasPrefix(string(a.Body), "Unable to start shutdown: "))
 	assert.Equal(t, f.do("POST", pathReboot).Status, 204)
-	f.clock.advance(time.Hour)
+	f.clock.Step(time.Hour)
 	assert.Assert(t, !f.Settle())
 	assert.Equal(t, f.Snapshot().Counters.RebootsAsked, 3)
 }
