@@ -40,27 +40,6 @@ func TestPartitionFlags(t *testing.T) {
 	assert.Equal(t, f.Snapshot().Version, "1.28.0")
 }
 
-func TestRollback(t *testing.T) {
-	f := newFixture(t)
-	f.reach(Ready)
-	f.faults(Fault{ID: F17, Count: 1})
-	before := f.BootID()
-	f.Boot()
-	s := f.Snapshot()
-	assert.Equal(t, s.Version, v1261)
-	assert.Equal(t, flags(s), "1/0/1 2/0/0")
-	assert.Equal(t, s.Counters.Boots, 2)
-	assert.Assert(t, s.BootID != before)
-	assert.Equal(t, f.do("GET", pathStatus).Status, 404)
-	// The host has no memory of it, and the second attempt works.
-	f.accept(Refresh)
-	assert.Equal(t, f.status().Chosen.Version, v1270)
-	f.accept(Prepare, Activate)
-	f.Boot()
-	assert.Equal(t, f.Snapshot().Version, v1270)
-	assert.Equal(t, f.Snapshot().Counters.Boots, 3)
-}
-
 // F17 is about new sets: a set that came up once isn't touched, and the fault isn't used up.
 func TestRollbackSparesProvenSets(t *testing.T) {
 	f := newFixture(t)
@@ -132,17 +111,4 @@ func TestRebootCallsBackOnce(t *testing.T) {
 	assert.Assert(t, !f.Settle())
 	assert.Equal(t, f.downs, 1)
 	assert.Equal(t, f.Snapshot().Counters.RebootsAsked, 1)
-}
-
-func TestDelayedReboot(t *testing.T) {
-	f := newFixture(t)
-	f.faults(Fault{ID: F15, Variant: "delay", Delay: Duration(5 * time.Minute)})
-	assert.Equal(t, f.do("POST", pathReboot).Status, 204)
-	next, _ := f.NextEvent()
-	assert.Equal(t, next, f.clock.Now().Add(5*time.Minute))
-	f.clock.Step(5*time.Minute - 1)
-	assert.Assert(t, !f.Settle())
-	f.clock.Step(1)
-	assert.Assert(t, f.Settle())
-	assert.Equal(t, f.downs, 1)
 }
