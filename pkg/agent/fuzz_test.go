@@ -96,8 +96,10 @@ func (a *agreeable) Start(_ context.Context, c intent.Command) error {
 		return nil
 	}
 	mark := func(k string) string { return a.annotations["bottlerocket.aws/"+k] }
-	_, err := time.Parse(time.RFC3339, mark("intent-until"))
-	assert.NilError(a.t, err, "%s for an intent without an end", c)
+	for _, k := range []string{"intent-time", "intent-until"} {
+		_, err := time.Parse(time.RFC3339, mark(k))
+		assert.NilError(a.t, err, "%s for an intent without its %s", c, k)
+	}
 	assert.Assert(a.t, plainWord.MatchString(mark("intent-id")), "%s for an intent that can't be read", c)
 	action := mark("action-wanted")
 	switch c {

@@ -50,6 +50,11 @@ func FuzzJudge(f *testing.F) {
 		func(s *seed) { s.set = 1<<5 | 1<<6 | 1<<7 | 1<<8 | 1<<9 | 1<<10 },
 		func(s *seed) { s.set, s.current = 1<<5, "v1.19.0" },
 		func(s *seed) { s.until = "later" },
+		func(s *seed) { s.until, s.state, s.message, s.set = "later", "error", "it broke", 1<<1|1<<2|1<<3 },
+		func(s *seed) { s.state = "ready" },
+		func(s *seed) { s.state, s.set = "ready", 1<<1|1<<2|1<<6 },
+		func(s *seed) { s.boot, s.set = newBoot, 1<<1|1<<2|1<<6 },
+		func(s *seed) { s.version, s.set = "v1\x1b[31m", 1<<8 },
 		func(s *seed) { s.message, s.set, s.state = "a\x00b", 1<<3, "" },
 	} {
 		s := ok
@@ -208,6 +213,7 @@ func FuzzParse(f *testing.F) {
 	f.Add("GET", "/api/v1/nodes?fieldSelector=metadata.name%3Dnode-1&watch=true&timeoutSeconds=9999", acceptOfLists)
 	f.Add("GET", "/api/v1/nodes?fieldSelector=metadata.name%3Dnode-1,spec.unschedulable%3Dtrue&watch=T", acceptOfLists)
 	f.Add("GET", "/api/v1/nodes?watch=1&watch=0&fieldSelector=metadata.name%3Dnode-1", acceptOfLists)
+	f.Add("GET", "/api/v1/nodes?limit=1&limit=2&fieldSelector=metadata.name%3Dnode-1", acceptOfLists)
 	f.Add("GET", "/api/v1/nodes/..", acceptOfGets)
 	f.Add("GET", "/api/v1/nodes/a%2Fb", acceptOfGets)
 	f.Add("GET", "/api/v1/nodes/node-1", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1;charset=x,application/json")

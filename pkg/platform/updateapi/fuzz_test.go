@@ -117,6 +117,7 @@ func FuzzObserve(f *testing.F) {
 	}{
 		{200, 200, goodOS, staged, id},
 		{200, 200, goodOS, refreshed, id},
+		{200, 200, goodOS, strings.Replace(refreshed, "Available", "Idle", 1), id},
 		{200, 200, goodOS, `{"update_state":"Idle","most_recent_command":null}`, id},
 		{200, 404, goodOS, "Update status is uninitialized, refresh-updates to initialize it", id},
 		{200, 423, goodOS, "Unable to obtain shared lock for reading update status: x", id},
