@@ -25,6 +25,8 @@ LDFLAGS := -X $(MODULE)/pkg/telemetry.Version=$(VERSION)
 # control plane that is short of CPU answers late.
 TEST_PARALLEL ?= 2
 TEST_TIMEOUT  ?= 30m
+# How long make fuzz works on each target.
+FUZZTIME ?= 30s
 # The race detector needs a C compiler; Go switches CGO_ENABLED off where there is none.
 RACE = $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
 
@@ -48,6 +50,10 @@ test: ## Run all tests; the first run builds a Kubernetes control plane into the
 	go test $(RACE) -p $(TEST_PARALLEL) -timeout $(TEST_TIMEOUT) ./pkg/... || status=1; \
 	go test -p $(TEST_PARALLEL) -timeout $(TEST_TIMEOUT) ./cmd/... ./dev/... || status=1; \
 	exit $$status
+
+.PHONY: fuzz
+fuzz: ## Fuzz everything that decodes outside data, FUZZTIME for each target
+	@sh dev/fuzz.sh $(FUZZTIME)
 
 .PHONY: bench
 bench: ## Run the benchmarks, which print figures, in about eight minutes

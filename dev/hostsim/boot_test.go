@@ -16,7 +16,7 @@ func TestPartitionFlags(t *testing.T) {
 	is("1/0/1 0/0/0")
 	f.accept(Refresh, Prepare)
 	is("1/0/1 0/0/0") // under way
-	f.clock.advance(time.Minute)
+	f.clock.Step(time.Minute)
 	is("1/0/1 0/1/0")
 	f.accept(Activate)
 	is("1/0/1 2/1/0")
@@ -31,34 +31,13 @@ func TestPartitionFlags(t *testing.T) {
 	f.release("1.28.0")
 	f.accept(Refresh, Prepare)
 	is("0/0/0 2/0/1")
-	f.clock.advance(time.Minute)
+	f.clock.Step(time.Minute)
 	is("0/1/0 2/0/1")
 	f.accept(Activate)
 	is("2/1/0 1/0/1")
 	f.Boot()
 	is("2/0/1 1/0/1")
 	assert.Equal(t, f.Snapshot().Version, "1.28.0")
-}
-
-func TestRollback(t *testing.T) {
-	f := newFixture(t)
-	f.reach(Ready)
-	f.faults(Fault{ID: F17, Count: 1})
-	before := f.BootID()
-	f.Boot()
-	s := f.Snapshot()
-	assert.Equal(t, s.Version, v1261)
-	assert.Equal(t, flags(s), "1/0/1 2/0/0")
-	assert.Equal(t, s.Counters.Boots, 2)
-	assert.Assert(t, s.BootID != before)
-	assert.Equal(t, f.do("GET", pathStatus).Status, 404)
-	// The host has no memory of it, and the second attempt works.
-	f.accept(Refresh)
-	assert.Equal(t, f.status().Chosen.Version, v1270)
-	f.accept(Prepare, Activate)
-	f.Boot()
-	assert.Equal(t, f.Snapshot().Version, v1270)
-	assert.Equal(t, f.Snapshot().Counters.Boots, 3)
 }
 
 // F17 is about new sets: a set that came up once isn't touched, and the fault isn't used up.
@@ -108,7 +87,7 @@ func TestMachineGoesDownWithACommandUnderWay(t *testing.T) {
 	assert.Assert(t, f.Snapshot().Off)
 	assert.Equal(t, f.do("GET", pathOS).Cut, CutEOF)
 	assert.ErrorContains(t, f.Foreign(Refresh), "off")
-	f.clock.advance(time.Hour)
+	f.clock.Step(time.Hour)
 	_, any := f.NextEvent()
 	assert.Assert(t, !any)
 	f.Boot()
@@ -132,17 +111,4 @@ func TestRebootCallsBackOnce(t *testing.T) {
 	assert.Assert(t, !f.Settle())
 	assert.Equal(t, f.downs, 1)
 	assert.Equal(t, f.Snapshot().Counters.RebootsAsked, 1)
-}
-
-func TestDelayedReboot(t *testing.T) {
-	f := newFixture(t)
-	f.faults(Fault{ID: F15, Variant: "delay", Delay: Duration(5 * time.Minute)})
-	assert.Equal(t, f.do("POST", pathReboot).Status, 204)
-	next, _ := f.NextEvent()
-	assert.Equal(t, next, f.clock.now().Add(5*time.Minute))
-	f.clock.advance(5*time.Minute - 1)
-	assert.Assert(t, !f.Settle())
-	f.clock.advance(1)
-	assert.Assert(t, f.Settle())
-	assert.Equal(t, f.downs, 1)
 }

@@ -48,7 +48,7 @@ func TestExampleBytes(t *testing.T) {
 		{"2026-09-20T10:08:58.766493367Z", Prepare, exampleStaged},
 		{"2026-09-20T10:09:19.903337270Z", Activate, exampleReady},
 	} {
-		f.clock.set(t, step.at)
+		f.at(step.at)
 		f.accept(step.command)
 		f.isJSON(pathStatus, step.want)
 	}
@@ -59,7 +59,7 @@ func TestExampleIdleBytes(t *testing.T) {
 	f := exampleHost(t)
 	f.repo.Withdraw(variant, arch, v1270)
 	f.release("1.25.0")
-	f.clock.set(t, "2026-09-20T10:00:02.802253160Z")
+	f.at("2026-09-20T10:00:02.802253160Z")
 	f.accept(Refresh)
 	f.isJSON(pathStatus, exampleIdle)
 }
@@ -67,7 +67,7 @@ func TestExampleIdleBytes(t *testing.T) {
 func TestExampleFailedRefreshBytes(t *testing.T) {
 	f := exampleHost(t)
 	f.faults(Fault{ID: F3})
-	f.clock.set(t, "2026-09-20T10:10:47.856794834Z")
+	f.at("2026-09-20T10:10:47.856794834Z")
 	f.accept(Refresh)
 	f.isJSON(pathStatus, exampleFailed)
 }
@@ -76,9 +76,7 @@ func TestTimestampFractions(t *testing.T) {
 	for _, s := range []string{
 		"2026-09-20T10:00:02Z", "2026-09-20T10:00:02.100Z", "2026-09-20T10:00:02.000100Z", "2026-09-20T10:00:02.000000100Z",
 	} {
-		c := &clock{}
-		c.set(t, s)
-		assert.Equal(t, timestamp(c.t), s)
+		assert.Equal(t, timestamp(instant(t, s)), s)
 	}
 }
 
@@ -102,7 +100,7 @@ func TestUnknownRoutesAndMethods(t *testing.T) {
 	}
 	log := f.Requests()
 	assert.Equal(t, len(log), 8)
-	assert.DeepEqual(t, log[0], LoggedRequest{Time: f.clock.now(), Method: "GET", Path: "/updates", Status: 404})
+	assert.DeepEqual(t, log[0], LoggedRequest{Time: f.clock.Now(), Method: "GET", Path: "/updates", Status: 404})
 }
 
 func TestRequestLogIsBounded(t *testing.T) {

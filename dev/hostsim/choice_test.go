@@ -101,7 +101,7 @@ func TestDefaultWaves(t *testing.T) {
 
 func TestWavesHideAndSettingsLiftThem(t *testing.T) {
 	f := newFixture(t, func(c *Config) { c.Settings.Seed = 500 })
-	r := Release{Version: "1.28.0", Variant: variant, Arch: arch, Waves: DefaultWaves(f.clock.now())}
+	r := Release{Version: "1.28.0", Variant: variant, Arch: arch, Waves: DefaultWaves(f.clock.Now())}
 	assert.NilError(t, f.repo.Release(r))
 	f.accept(Refresh)
 	assert.Equal(t, f.status().Chosen.Version, v1270)
@@ -109,55 +109,9 @@ func TestWavesHideAndSettingsLiftThem(t *testing.T) {
 	f.accept(Refresh)
 	assert.Equal(t, f.status().Chosen.Version, "1.28.0")
 	assert.NilError(t, f.SetSettings(Settings{Seed: 500}))
-	f.clock.advance(95 * time.Hour)
+	f.clock.Step(95 * time.Hour)
 	f.accept(Refresh)
 	assert.Equal(t, f.status().Chosen.Version, "1.28.0")
-}
-
-func TestSeedOutOfRangeBreaksRefresh(t *testing.T) {
-	f := newFixture(t, func(c *Config) { c.Settings.Seed = 4000 })
-	f.accept(Refresh)
-	assert.Equal(t, f.status().State, Available) // no waves, no lookup
-	r := Release{Version: "1.28.0", Variant: variant, Arch: arch, Waves: DefaultWaves(f.clock.now())}
-	assert.NilError(t, f.repo.Release(r))
-	f.accept(Refresh)
-	assert.Equal(t, f.status().Last.Exit, int32(101))
-}
-
-func TestPhantomStage(t *testing.T) {
-	f := newFixture(t)
-	f.reach(Available)
-	f.repo.Withdraw(variant, arch, v1270)
-	f.accept(Prepare)
-	r := f.status()
-	assert.Equal(t, r.State, Staged)
-	assert.Equal(t, r.Last.Stderr, "No update required\n")
-	assert.Equal(t, r.Staging.Image.Version, v1270)
-	assert.Equal(t, f.Snapshot().Sets[1], Set{})
-	f.accept(Activate)
-	assert.Equal(t, f.status().Last.Stderr, stderrNotValid)
-}
-
-// After a boot from B, A is a previous good set, and activate says so.
-func TestPhantomStageOverAGoodSet(t *testing.T) {
-	f := newFixture(t)
-	f.reach(Ready)
-	f.Boot()
-	f.release("1.28.0")
-	f.accept(Refresh)
-	f.repo.Withdraw(variant, arch, "1.28.0")
-	f.accept(Prepare, Activate)
-	assert.Equal(t, f.status().Last.Stderr, stderrAlreadyMarked)
-}
-
-func TestMislabelledStage(t *testing.T) {
-	f := newFixture(t)
-	f.reach(Available)
-	assert.NilError(t, f.SetSettings(Settings{VersionLock: v1260}))
-	f.accept(Prepare, Activate)
-	assert.Equal(t, f.status().Staging.Image.Version, v1270)
-	f.Boot()
-	assert.Equal(t, f.Snapshot().Version, v1260)
 }
 
 func TestRepo(t *testing.T) {

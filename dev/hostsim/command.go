@@ -125,15 +125,15 @@ func (h *Host) judge(c Command) (status int, body string) {
 }
 
 // action answers a POST of one of the four commands.
-func (h *Host) action(c Command, now time.Time) Answer {
-	if f, ok := h.strike(F25, now, nil); ok {
-		if f.Variant == variantRoutes {
-			return Answer{Status: 404}
-		}
+func (h *Host) action(c Command, path string, now time.Time) Answer {
+	if _, ok := h.strike(F25, now, isDispatcher); ok {
 		return textAnswer(500, bodyNoDispatcher)
 	}
 	if h.locked(now) {
 		return textAnswer(423, bodyLocked)
+	}
+	if _, ok := h.strike(F13, now, func(f Fault) bool { return f.corruptFor(path) }); ok {
+		return textAnswer(500, bodyDispatcher)
 	}
 	if status, body := h.judge(c); body != "" {
 		return textAnswer(status, body)
@@ -341,7 +341,7 @@ func (h *Host) Foreign(c Command) error {
 	switch {
 	case h.off:
 		return errors.New("start foreign command: the machine is off")
-	case h.pending != nil:
+	case h.pending != nil || h.holds(F2, now):
 		return errors.Errorf("start foreign %s: %s", c, bodyLocked)
 	}
 	if _, body := h.judge(c); body != "" {

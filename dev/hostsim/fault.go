@@ -42,7 +42,7 @@ const (
 	// F12: the socket hangs (Variant: silent, headers, truncated), for path On or for all.
 	F12 FaultID = "F12"
 	// F13: an answer to GET On (/updates/status if empty, or /os) is malformed (Variant: see
-	// malformed).
+	// malformed). Variant dispatcher may also be On a POST of an update command, which isn't started.
 	F13 FaultID = "F13"
 	// F14: a reboot is refused (Variant: inhibited, start).
 	F14 FaultID = "F14"
@@ -53,7 +53,8 @@ const (
 	F16 FaultID = "F16"
 	// F17: a set that never came up (of Version, if given) doesn't come up at the next boot either.
 	F17 FaultID = "F17"
-	// F18: the node never gets Ready after the boot. The cluster's matter.
+	// F18: the node never gets Ready after the boot. No answer of the host shows it: it is set here for
+	// whoever plays the host's kubelet.
 	F18 FaultID = "F18"
 	// F19, F20: a reboot from outside while Ready or Staged. Call Boot.
 	F19 FaultID = "F19"
@@ -65,7 +66,7 @@ const (
 	F23 FaultID = "F23"
 	// F24: the running version is withdrawn. Call Repo.Withdraw.
 	F24 FaultID = "F24"
-	// F25: no in-place updates (Variant: dispatcher), or an API older than the update routes (routes).
+	// F25: no in-place updates (Variant: dispatcher), or an API with none of these routes (routes).
 	F25 FaultID = "F25"
 	// F26: the data store is locked down: settings answer 500.
 	F26 FaultID = "F26"
@@ -81,12 +82,13 @@ const (
 
 // The variants that code asks for.
 const (
-	variantMarked = "marked"
-	variantPanic  = "panic"
-	variantRoutes = "routes"
-	variantStart  = "start"
-	variantEOF    = "eof"
-	variantReset  = "reset"
+	variantDispatcher = "dispatcher"
+	variantMarked     = "marked"
+	variantPanic      = "panic"
+	variantRoutes     = "routes"
+	variantStart      = "start"
+	variantEOF        = "eof"
+	variantReset      = "reset"
 )
 
 // foreignTakes is how long the foreign command of an F1 takes that doesn't say.
@@ -162,14 +164,14 @@ var traits = map[FaultID]trait{
 	F15: {variants: []string{variantEOF, variantReset, "delay"}},
 	F16: {},
 	F17: {version: true},
-	F18: {elsewhere: "it is the cluster's matter"},
+	F18: {steady: true},
 	F19: {elsewhere: "boot the host"},
 	F20: {elsewhere: "boot the host"},
 	F21: {elsewhere: "start a foreign deactivate"},
 	F22: {elsewhere: "start a foreign refresh"},
 	F23: {elsewhere: "give the release waves"},
 	F24: {elsewhere: "withdraw the release"},
-	F25: {variants: []string{"dispatcher", variantRoutes}},
+	F25: {variants: []string{variantDispatcher, variantRoutes}},
 	F26: {},
 	F27: {variants: []string{variantPanic, "config"}},
 	F28: {steady: true},
@@ -211,7 +213,7 @@ func (f *Fault) check() error {
 		return errors.Errorf("fault %s takes no command", f.ID)
 	case f.On != "" && !t.on:
 		return errors.Errorf("fault %s takes no path", f.ID)
-	case f.ID == F13 && !slices.Contains([]string{"", pathOS, pathStatus}, f.On):
+	case f.ID == F13 && !slices.Contains([]string{"", pathOS, pathStatus}, f.On) && !f.corruptFor(f.On):
 		return errors.Errorf("fault %s isn't for path %q", f.ID, f.On)
 	}
 	if f.Version != "" {
@@ -231,6 +233,12 @@ func (f *Fault) check() error {
 		return errors.Errorf("fault %s has no variant %q (it has: %s)", f.ID, f.Variant, strings.Join(t.variants, ", "))
 	}
 	return nil
+}
+
+// corruptFor tells whether f is a corrupt status file that a command of path trips over.
+func (f Fault) corruptFor(path string) bool {
+	_, isCommand := commandOf(path)
+	return isCommand && f.ID == F13 && f.Variant == variantDispatcher && f.On == path
 }
 
 func (f Fault) inForce(now time.Time) bool { return f.Until.IsZero() || now.Before(f.Until) }

@@ -4,11 +4,11 @@ import (
 	"encoding/json"
 	"net/url"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"gotest.tools/v3/assert"
+	clocktesting "k8s.io/utils/clock/testing"
 )
 
 const (
@@ -19,38 +19,11 @@ const (
 	v1270   = "1.27.0"
 )
 
-// clock is a virtual clock; a server's goroutines read it as well.
-type clock struct {
-	mu sync.Mutex
-	t  time.Time
-}
-
-func (c *clock) now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.t
-}
-
-func (c *clock) to(t time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.t = t
-}
-
-func (c *clock) advance(d time.Duration) { c.to(c.now().Add(d)) }
-
-func (c *clock) set(t *testing.T, s string) {
-	t.Helper()
-	at, err := time.Parse(time.RFC3339Nano, s)
-	assert.NilError(t, err)
-	c.to(at)
-}
-
 // fixture is a host on 1.26.1 with a repository of 1.26.0, 1.26.1 and 1.27.0.
 type fixture struct {
 	*Host
 	t     *testing.T
-	clock *clock
+	clock *clocktesting.FakeClock
 	repo  *Repo
 	// downs counts calls of OnReboot.
 	downs int
@@ -60,13 +33,13 @@ func newFixture(t *testing.T, change ...func(*Config)) *fixture {
 	t.Helper()
 	f := &fixture{
 		t:     t,
-		clock: &clock{t: time.Date(2026, 9, 20, 10, 0, 0, 0, time.UTC)},
+		clock: clocktesting.NewFakeClock(time.Date(2026, 9, 20, 10, 0, 0, 0, time.UTC)),
 		repo:  &Repo{},
 	}
 	for _, v := range []string{v1260, v1261, v1270} {
 		f.release(v)
 	}
-	cfg := Config{Name: "node-1", Version: v1261, Repo: f.repo, Now: f.clock.now, OnReboot: func() { f.downs++ }}
+	cfg := Config{Name: "node-1", Version: v1261, Repo: f.repo, Now: f.clock.Now, OnReboot: func() { f.downs++ }}
 	for _, c := range change {
 		c(&cfg)
 	}
@@ -79,6 +52,19 @@ func newFixture(t *testing.T, change ...func(*Config)) *fixture {
 func (f *fixture) release(v string) {
 	f.t.Helper()
 	assert.NilError(f.t, f.repo.Release(Release{Version: v, Variant: variant, Arch: arch}))
+}
+
+// at sets the clock.
+func (f *fixture) at(s string) {
+	f.t.Helper()
+	f.clock.SetTime(instant(f.t, s))
+}
+
+func instant(t *testing.T, s string) time.Time {
+	t.Helper()
+	at, err := time.Parse(time.RFC3339Nano, s)
+	assert.NilError(t, err)
+	return at
 }
 
 func (f *fixture) faults(faults ...Fault) {
@@ -108,7 +94,7 @@ func (f *fixture) accept(commands ...Command) {
 	f.t.Helper()
 	for _, c := range commands {
 		assert.Equal(f.t, f.post(c).Status, 204, string(c))
-		f.clock.advance(time.Second)
+		f.clock.Step(time.Second)
 	}
 }
 

@@ -48,7 +48,7 @@ var malformed = map[string]func(body []byte) Answer{
 		return ok200(append(bytes.Repeat([]byte(" "), 2<<20), b...))
 	},
 	// dispatcher: the status file is corrupt.
-	"dispatcher": func([]byte) Answer { return textAnswer(500, bodyDispatcher) },
+	variantDispatcher: func([]byte) Answer { return textAnswer(500, bodyDispatcher) },
 }
 
 var (

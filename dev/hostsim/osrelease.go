@@ -3,14 +3,10 @@ package hostsim
 import (
 	"net/url"
 	"strings"
-	"time"
 )
 
 // getOS answers GET /os.
-func (h *Host) getOS(q url.Values, now time.Time) Answer {
-	if _, ok := h.strike(F25, now, isRoutes); ok {
-		return Answer{Status: 404}
-	}
+func (h *Host) getOS(q url.Values) Answer {
 	version := h.disk.running().Version
 	fields := map[string]string{
 		"arch":        h.cfg.Arch,
@@ -32,6 +28,3 @@ func (h *Host) getOS(q url.Values, now time.Time) Answer {
 	}
 	return jsonAnswer(fields)
 }
-
-// isRoutes fits the F25 of an API that is too old for our routes.
-func isRoutes(f Fault) bool { return f.Variant == variantRoutes }

@@ -2,7 +2,6 @@ package hostsim
 
 import (
 	"net/url"
-	"strings"
 	"time"
 )
 
@@ -93,9 +92,12 @@ func (h *Host) answer(r Request, now time.Time) Answer {
 }
 
 func (h *Host) route(r Request, now time.Time) Answer {
+	if _, ok := h.strike(F25, now, isRoutes); ok {
+		return Answer{Status: 404}
+	}
 	switch r.Method + " " + r.Path {
 	case "GET " + pathOS:
-		return h.getOS(r.Query, now)
+		return h.getOS(r.Query)
 	case "GET " + pathStatus:
 		return h.getStatus(now)
 	case "POST " + pathReboot:
@@ -109,28 +111,31 @@ func (h *Host) route(r Request, now time.Time) Answer {
 	case "GET /":
 		return h.getRoot(r.Query, now)
 	}
-	if name, ok := strings.CutPrefix(r.Path, pathActions); ok && r.Method == "POST" {
-		switch name {
-		case "refresh-updates":
-			return h.action(Refresh, now)
-		case "prepare-update":
-			return h.action(Prepare, now)
-		case "activate-update":
-			return h.action(Activate, now)
-		case "deactivate-update":
-			return h.action(Deactivate, now)
-		}
+	if c, ok := commandOf(r.Path); ok && r.Method == "POST" {
+		return h.action(c, r.Path, now)
 	}
 	// Also for a known path with a wrong method: the server tells no difference.
 	return Answer{Status: 404}
 }
 
+// commandOf is the update command that a POST to path asks for.
+func commandOf(path string) (Command, bool) {
+	switch path {
+	case pathActions + "refresh-updates":
+		return Refresh, true
+	case pathActions + "prepare-update":
+		return Prepare, true
+	case pathActions + "activate-update":
+		return Activate, true
+	case pathActions + "deactivate-update":
+		return Deactivate, true
+	}
+	return "", false
+}
+
 // getStatus answers GET /updates/status. The lock is tested first.
 func (h *Host) getStatus(now time.Time) Answer {
-	if f, ok := h.strike(F25, now, nil); ok {
-		if isRoutes(f) {
-			return Answer{Status: 404}
-		}
+	if _, ok := h.strike(F25, now, isDispatcher); ok {
 		return textAnswer(404, bodyUninitialized)
 	}
 	if h.locked(now) {
@@ -141,3 +146,7 @@ func (h *Host) getStatus(now time.Time) Answer {
 	}
 	return jsonAnswer(h.record)
 }
+
+// isRoutes and isDispatcher tell the two kinds of F25 apart.
+func isRoutes(f Fault) bool     { return f.Variant == variantRoutes }
+func isDispatcher(f Fault) bool { return f.Variant == variantDispatcher }

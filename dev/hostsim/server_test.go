@@ -3,7 +3,6 @@ package hostsim
 import (
 	"bufio"
 	"context"
-	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -146,20 +145,6 @@ func TestServeSparesOtherFiles(t *testing.T) {
 	assert.ErrorContains(t, NewServer(newFixture(t).Host).Serve(filepath.Join(t.TempDir(), "no", "such")), "listen")
 }
 
-func TestSocketMode(t *testing.T) {
-	s := serve(t, newFixture(t))
-	mode := func() os.FileMode {
-		info, err := os.Stat(s.path)
-		assert.NilError(t, err)
-		return info.Mode().Perm()
-	}
-	assert.Equal(t, mode(), os.FileMode(0o660))
-	s.faults(Fault{ID: F28})
-	assert.NilError(t, s.server.Close())
-	assert.NilError(t, s.server.Serve(s.path))
-	assert.Equal(t, mode(), os.FileMode(0))
-}
-
 func TestCloseLeavesNoGoroutine(t *testing.T) {
 	before := runtime.NumGoroutine()
 	f := newFixture(t)
@@ -193,90 +178,6 @@ func TestCloseLeavesNoGoroutine(t *testing.T) {
 	})
 	for _, c := range conns {
 		_ = c.Close()
-	}
-}
-
-// F12
-func TestHungSocket(t *testing.T) {
-	for _, v := range []string{"silent", "headers", "truncated"} {
-		for _, target := range []string{"GET /os", "POST /actions/refresh-updates"} {
-			t.Run(v+" "+target, func(t *testing.T) {
-				s := serve(t, newFixture(t))
-				s.faults(Fault{ID: F12, Variant: v, Count: 1})
-				s.client.Timeout = 200 * time.Millisecond
-				method, path, _ := strings.Cut(target, " ")
-				status, body, err := s.request(method, path)
-				if v == "truncated" {
-					assert.ErrorIs(t, err, io.ErrUnexpectedEOF)
-				} else {
-					var ne net.Error
-					assert.Assert(t, errors.As(err, &ne) && ne.Timeout(), "%v", err)
-				}
-				if method == "GET" && v != "silent" {
-					assert.Equal(t, status, 200)
-				}
-				assert.Equal(t, len(body) > 0, method == "GET" && v == "truncated")
-				// A stuck worker hasn't read the request; otherwise it has done its work.
-				s.client.Timeout = 20 * time.Second
-				status, _, err = s.request("GET", pathStatus)
-				assert.NilError(t, err)
-				assert.Equal(t, status == 200, method == "POST" && v != "silent")
-			})
-		}
-	}
-}
-
-// F12 on one path only.
-func TestHungPath(t *testing.T) {
-	s := serve(t, newFixture(t))
-	s.faults(Fault{ID: F12, Variant: "truncated", On: pathStatus})
-	status, _, err := s.request("GET", pathOS)
-	assert.NilError(t, err)
-	assert.Equal(t, status, 200)
-	_, _, err = s.request("GET", pathStatus)
-	assert.ErrorIs(t, err, io.ErrUnexpectedEOF)
-}
-
-// F13
-func TestMalformedAnswers(t *testing.T) {
-	for v, want := range map[string]string{
-		"cut": `{"update_state":"Available"`, "html": "<html>", "empty": "", "types": `{"update_state":7,`,
-		"state": `{"update_state":"Rebooting",`, "command": `"cmd_type":"defragment"`, "version": `"version":"one point two"`,
-		"extra": `{"surprise":{"level":9,"tags":["a",null]},"update_state":"Available",`, "nulls": `"exit_status":null,"stderr":null}}`,
-		"oversize": `"update_state":"Available"`, "dispatcher": "Update dispatcher failed",
-	} {
-		t.Run(v, func(t *testing.T) {
-			s := serve(t, newFixture(t))
-			s.reach(Available)
-			s.faults(Fault{ID: F13, Variant: v, Count: 1})
-			status, body, err := s.request("GET", pathStatus)
-			assert.NilError(t, err)
-			assert.Equal(t, status == 500, v == "dispatcher")
-			assert.Assert(t, strings.Contains(body, want), body[:min(len(body), 600)])
-			if v == "empty" {
-				assert.Equal(t, body, "")
-			}
-			assert.Equal(t, s.status().State, Available)
-		})
-	}
-	assert.Equal(t, len(malformedVariants()), 11)
-}
-
-// F15
-func TestRebootAnswerLost(t *testing.T) {
-	for v, want := range map[string]error{"eof": io.EOF, "reset": syscall.ECONNRESET} {
-		t.Run(v, func(t *testing.T) {
-			down := make(chan struct{}, 1)
-			s := serve(t, newFixture(t, func(c *Config) { c.OnReboot = func() { down <- struct{}{} } }))
-			s.faults(Fault{ID: F15, Variant: v, Count: 1})
-			_, _, err := s.request("POST", pathReboot)
-			assert.ErrorIs(t, err, want)
-			select {
-			case <-down:
-			case <-time.After(20 * time.Second):
-				t.Fatal("the machine doesn't go down")
-			}
-		})
 	}
 }
 

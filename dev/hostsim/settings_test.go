@@ -50,7 +50,7 @@ func TestVersionLockThroughATransaction(t *testing.T) {
 	// The updater's configuration follows later.
 	f.accept(Refresh)
 	assert.Equal(t, f.status().Chosen.Version, v1270)
-	f.clock.advance(time.Second)
+	f.clock.Step(time.Second)
 	f.accept(Refresh)
 	assert.Equal(t, f.status().Chosen.Version, v1260)
 	// And it survives a boot.

@@ -94,7 +94,7 @@ func TestLockIsHeldWithoutAGap(t *testing.T) {
 	_, any := f.NextEvent()
 	assert.Assert(t, !any)
 	assert.Equal(t, f.post(Refresh).Status, 204)
-	end := f.clock.now().Add(3 * time.Second)
+	end := f.clock.Now().Add(3 * time.Second)
 	next, any := f.NextEvent()
 	assert.Assert(t, any)
 	assert.Equal(t, next, end)
@@ -109,10 +109,10 @@ func TestLockIsHeldWithoutAGap(t *testing.T) {
 			assert.Equal(t, string(a.Body), bodyLocked)
 		}
 		assert.Equal(t, f.do("GET", pathOS).Status, 200)
-		f.clock.advance(time.Second)
+		f.clock.Step(time.Second)
 	}
 	// The record has the time of the end, however late somebody looks.
-	f.clock.advance(time.Hour)
+	f.clock.Step(time.Hour)
 	assert.Equal(t, f.status().Last.Timestamp, timestamp(end))
 	assert.Equal(t, f.Snapshot().Counters.Commands[Refresh], 1)
 }

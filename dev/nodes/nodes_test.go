@@ -326,6 +326,18 @@ func TestAHostThatAcceptsARebootTakesItsMachineDown(t *testing.T) {
 	assert.Equal(t, m.Host().Snapshot().Counters.Boots, 1)
 }
 
+// F18 of the host simulator: the host boots, and its kubelet never reports it.
+func TestAKubeletThatStaysAway(t *testing.T) {
+	r := newRig(t)
+	m := r.add("four", nil)
+	assert.NilError(t, m.Host().SetFaults(hostsim.Fault{ID: hostsim.F18}))
+	before := m.Host().BootID()
+	assert.NilError(t, m.Reboot(r.ctx, 0))
+	assert.Assert(t, m.Host().BootID() != before)
+	r.await("the node to be missed", func() bool { return !Ready(r.node("four")) })
+	assert.Equal(t, r.node("four").Status.NodeInfo.BootID, before)
+}
+
 func TestWorkloadSeesItsBudgetBroken(t *testing.T) {
 	r := newRig(t)
 	r.add("four", nil)

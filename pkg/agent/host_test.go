@@ -20,7 +20,7 @@ func TestReplacedSocketEndsTheAgent(t *testing.T) {
 	w := newWorld(t)
 	w.rest()
 	assert.NilError(t, w.server.Close())
-	begun := w.now.read()
+	begun := w.clock.Now()
 	var err error
 	for range 100 {
 		var next time.Duration
@@ -31,7 +31,7 @@ func TestReplacedSocketEndsTheAgent(t *testing.T) {
 	}
 	assert.Assert(t, errors.Is(err, agent.ErrSocketReplaced), "%v", err)
 	assert.ErrorContains(t, err, w.socket)
-	took := w.now.read().Sub(begun)
+	took := w.clock.Now().Sub(begun)
 	assert.Assert(t, took >= 15*time.Second && took <= 25*time.Second, "took %s", took)
 }
 
@@ -58,8 +58,8 @@ func TestHostTroubleIsLoggedOncePerChange(t *testing.T) {
 	w.rest()
 	hook.Reset()
 	spy.observeErr = fmt.Errorf("can't understand")
-	begun, looks := w.now.read(), spy.looks
-	for w.now.read().Sub(begun) < time.Hour {
+	begun, looks := w.clock.Now(), spy.looks
+	for w.clock.Now().Sub(begun) < time.Hour {
 		w.turn()
 	}
 	assert.Assert(t, spy.looks-looks < 80, "%d looks in an hour", spy.looks-looks)
@@ -104,8 +104,8 @@ func TestLockedHostIsAskedAgain(t *testing.T) {
 	w.rest()
 	spy.startErr[intent.CommandPrepare] = &platform.RefusedError{Command: intent.CommandPrepare, Why: intent.RefusedLocked}
 	w.want(marker.ActionPrepareUpdate, "")
-	begun := w.now.read()
-	for w.now.read().Sub(begun) < time.Minute {
+	begun := w.clock.Now()
+	for w.clock.Now().Sub(begun) < time.Minute {
 		w.turn()
 	}
 	assert.Assert(t, w.answered(marker.StateBusy)())

@@ -96,7 +96,7 @@ func TestRebootThatNeverHappensEndsInALateError(t *testing.T) {
 		next, err := w.agent.Turn(t.Context())
 		assert.NilError(t, err)
 		if posted.IsZero() && w.host.Snapshot().Counters.RebootsAsked > 0 {
-			posted = w.now.read()
+			posted = w.clock.Now()
 		}
 		if w.answered(marker.StateError)() {
 			break
@@ -104,7 +104,7 @@ func TestRebootThatNeverHappensEndsInALateError(t *testing.T) {
 		w.advance(max(next, time.Millisecond))
 	}
 	assert.Equal(t, w.node.report().Message, "the host did not reboot within 10m0s of being asked")
-	assert.Assert(t, w.now.read().Sub(posted) > 10*time.Minute)
+	assert.Assert(t, w.clock.Now().Sub(posted) > 10*time.Minute)
 	assert.Equal(t, w.host.Snapshot().Counters.RebootsAsked, 1)
 }
 
@@ -144,10 +144,10 @@ func TestHostThatIsBusyWithAForeignCommandIsWaitedFor(t *testing.T) {
 			assert.NilError(t, w.host.SetFaults(hostsim.Fault{
 				ID: hostsim.F1, Variant: "refresh", Count: 1, Delay: hostsim.Duration(3 * time.Minute),
 			}))
-			begun := w.now.read()
+			begun := w.clock.Now()
 			w.want(action, "")
 			w.until("answered", w.answered(marker.StateReady))
-			assert.Assert(t, w.now.read().Sub(begun) < 6*time.Minute, "answered after %s", w.now.read().Sub(begun))
+			assert.Assert(t, w.clock.Now().Sub(begun) < 6*time.Minute, "answered after %s", w.clock.Now().Sub(begun))
 		})
 	}
 }
@@ -169,9 +169,9 @@ func TestFailedRefreshKeepsTheOfferAndIsTriedAgainSoon(t *testing.T) {
 	w.until("stable", w.answered(marker.StateReady))
 	assert.NilError(t, w.host.SetFaults(hostsim.Fault{ID: hostsim.F3, Count: 2}))
 	w.advance(time.Hour)
-	begun := w.now.read()
+	begun := w.clock.Now()
 	w.until("three refreshes", func() bool { return w.commands(hostsim.Refresh) == 4 })
-	assert.Assert(t, w.now.read().Sub(begun) < 10*time.Minute, "took %s", w.now.read().Sub(begun))
+	assert.Assert(t, w.clock.Now().Sub(begun) < 10*time.Minute, "took %s", w.clock.Now().Sub(begun))
 	assert.Equal(t, w.node.report().Available, target)
 }
 

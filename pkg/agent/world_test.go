@@ -16,6 +16,7 @@ import (
 	"gotest.tools/v3/assert"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/hostsim"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/agent"
@@ -140,29 +141,11 @@ func (n *memoryNode) intent() marker.Intent {
 	return i
 }
 
-// clock is read by the simulated host's goroutines too.
-type clock struct {
-	mu  sync.Mutex
-	now time.Time
-}
-
-func (c *clock) read() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now
-}
-
-func (c *clock) advance(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = c.now.Add(d)
-}
-
 // world is one host behind a real socket, its node, and the agent between them, on a clock that only
 // the test moves.
 type world struct {
 	t       *testing.T
-	now     *clock
+	clock   *clocktesting.FakeClock
 	repo    *hostsim.Repo
 	host    *hostsim.Host
 	server  *hostsim.Server
@@ -190,7 +173,7 @@ func newWorld(t *testing.T, options ...option) *world {
 	assert.NilError(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	w := &world{
-		t: t, now: &clock{now: time.Date(2026, 9, 20, 10, 0, 0, 0, time.UTC)}, repo: &hostsim.Repo{},
+		t: t, clock: clocktesting.NewFakeClock(time.Date(2026, 9, 20, 10, 0, 0, 0, time.UTC)), repo: &hostsim.Repo{},
 		socket: filepath.Join(dir, "api.sock"), bootID: filepath.Join(dir, "boot_id"),
 		reboots: make(chan struct{}, 16), node: newMemoryNode(), log: logrus.New(),
 	}
@@ -200,7 +183,7 @@ func newWorld(t *testing.T, options ...option) *world {
 	}
 	cfg := hostsim.Config{
 		Name: t.Name(), Version: from, Repo: w.repo,
-		Now:      w.now.read,
+		Now:      w.clock.Now,
 		OnReboot: func() { w.reboots <- struct{}{} },
 	}
 	for _, o := range options {
@@ -236,7 +219,7 @@ func (w *world) start() {
 	}
 	a, err := agent.New(agent.Config{
 		Node: node, Host: host, Log: w.log, Version: "test",
-		Now: w.now.read, Rand: func() float64 { return 0.5 },
+		Now: w.clock.Now, Rand: func() float64 { return 0.5 },
 	})
 	assert.NilError(w.t, err)
 	w.agent = a
@@ -252,7 +235,7 @@ func (w *world) boot() {
 	w.start()
 }
 
-func (w *world) advance(d time.Duration) { w.now.advance(d) }
+func (w *world) advance(d time.Duration) { w.clock.Step(d) }
 
 // turn takes one turn and lets the time pass that the agent wants to.
 func (w *world) turn() time.Duration {
@@ -306,10 +289,10 @@ func (w *world) want(a marker.Action, rebootFrom string) string {
 	w.ids++
 	m := marker.Marks{Intent: marker.Intent{
 		ID: "intent-" + strconv.Itoa(w.ids), Action: a, Target: target, RebootFrom: rebootFrom,
-		Time: w.now.read(), Until: w.now.read().Add(30 * time.Minute),
+		Time: w.clock.Now(), Until: w.clock.Now().Add(30 * time.Minute),
 	}}
 	if a == marker.ActionRebootUpdate || a == marker.ActionResetState {
-		m.Disruption = &marker.Disruption{Since: w.now.read()}
+		m.Disruption = &marker.Disruption{Since: w.clock.Now()}
 	}
 	w.node.mu.Lock()
 	diff := marker.Diff(w.node.annotations, marker.Encode(m), marker.WriterController)

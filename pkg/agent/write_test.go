@@ -60,12 +60,12 @@ func TestConflictIsLookedAtAgain(t *testing.T) {
 func TestRefusedBusyTouchesNothingAndIsNotHot(t *testing.T) {
 	w := newWorld(t)
 	w.reboot()
-	posts, asked, begun := w.posts(), 0, w.now.read()
+	posts, asked, begun := w.posts(), 0, w.clock.Now()
 	w.onBusy(func() error {
 		asked++
 		return apierrors.NewForbidden(nodes, "n1", fmt.Errorf("the node is paused"))
 	})
-	for w.now.read().Sub(begun) < 20*time.Minute {
+	for w.clock.Now().Sub(begun) < 20*time.Minute {
 		w.turn()
 	}
 	assert.Equal(t, w.posts(), posts)
@@ -119,9 +119,9 @@ func TestNewProcessAfterTheIntentsEndWaitsAndGivesUp(t *testing.T) {
 	posts := w.posts()
 	w.advance(time.Hour)
 	w.start()
-	begun := w.now.read()
+	begun := w.clock.Now()
 	w.until("error", w.answered(marker.StateError))
-	assert.Assert(t, w.now.read().Sub(begun) > 10*time.Minute)
+	assert.Assert(t, w.clock.Now().Sub(begun) > 10*time.Minute)
 	assert.Equal(t, w.posts(), posts)
 }
 
@@ -155,7 +155,7 @@ func TestAtRestNothingIsAskedBetweenRefreshAndLiveLook(t *testing.T) {
 	spy := w.spy()
 	w.rest()
 	looks, gets, turns := spy.looks, w.node.gets, 0
-	for begun := w.now.read(); w.now.read().Sub(begun) < 24*time.Hour; turns++ {
+	for begun := w.clock.Now(); w.clock.Now().Sub(begun) < 24*time.Hour; turns++ {
 		w.turn()
 	}
 	assert.Assert(t, turns < 24*20, "%d turns in a day", turns)
@@ -168,11 +168,11 @@ func TestProxyOutageLosesNothing(t *testing.T) {
 	w := newWorld(t)
 	hook := logtest.NewLocal(w.log)
 	w.reboot()
-	gets, begun := w.node.gets, w.now.read()
+	gets, begun := w.node.gets, w.clock.Now()
 	w.node.getErr = fmt.Errorf("connection refused")
 	w.node.before = func(agent.Patch) error { return fmt.Errorf("connection refused") }
 	hook.Reset()
-	for w.now.read().Sub(begun) < 30*time.Minute-time.Second {
+	for w.clock.Now().Sub(begun) < 30*time.Minute-time.Second {
 		w.turn()
 	}
 	assert.Assert(t, w.node.gets-gets < 50, "%d gets in 30 min", w.node.gets-gets)
@@ -193,9 +193,9 @@ func TestLiveLookFindsWhatAHangingWatchMissed(t *testing.T) {
 	w.want(marker.ActionStabilize, "")
 	w.rest()
 	w.node.write(map[marker.Key]*string{marker.KeyIntentID: ptr("intent-missed")})
-	begun := w.now.read()
+	begun := w.clock.Now()
 	w.until("answered", w.answered(marker.StateReady))
-	assert.Assert(t, w.now.read().Sub(begun) < 15*time.Minute)
+	assert.Assert(t, w.clock.Now().Sub(begun) < 15*time.Minute)
 }
 
 func TestOldEventsAreDropped(t *testing.T) {
@@ -236,9 +236,9 @@ func TestAnswerThatIsTakenAwayIsNotWrittenHot(t *testing.T) {
 	w := newWorld(t)
 	w.want(marker.ActionStabilize, "")
 	w.rest()
-	begun, writes := w.now.read(), 0
+	begun, writes := w.clock.Now(), 0
 	w.node.before = func(agent.Patch) error { writes++; return nil }
-	for w.now.read().Sub(begun) < 10*time.Minute {
+	for w.clock.Now().Sub(begun) < 10*time.Minute {
 		w.agent.See(w.node.write(map[marker.Key]*string{marker.KeyActiveID: nil, marker.KeyActionState: nil}))
 		w.turn()
 	}

@@ -94,6 +94,10 @@ func FuzzParsePatch(f *testing.F) {
 			assert.Assert(t, refusal.Message != "" && len(refusal.Message) < 1000)
 			return
 		}
+		assert.Assert(t, len(p.Annotations) <= 32 && len(p.ResourceVersion) <= 1024)
+		for _, v := range p.Annotations {
+			assert.Assert(t, v == nil || len(*v) <= 1024)
+		}
 		var loose map[string]any
 		assert.NilError(t, json.Unmarshal(body, &loose))
 		delete(loose, "apiVersion")

@@ -120,7 +120,7 @@ func holders(object *corev1.ConfigMap) (map[string]string, error) {
 		return nil, &SlotsUnreadableError{Err: err}
 	}
 	if held == nil {
-		held = map[string]string{}
+		return nil, &SlotsUnreadableError{Err: errors.New("null is not a list of nobody")}
 	}
 	return held, nil
 }

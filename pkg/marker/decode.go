@@ -12,7 +12,8 @@ import (
 // Problem is one key that could not be read.
 type Problem struct {
 	Key Key
-	// Why is a sentence for people: what is wrong with the value.
+	// Why is a sentence for people: what is wrong with the value. It is one printable line of at most
+	// MaxMessage bytes, also where it quotes the value.
 	Why string
 }
 
@@ -83,7 +84,7 @@ type decoder struct {
 }
 
 func (d *decoder) problem(k Key, format string, args ...any) {
-	d.problems = append(d.problems, Problem{Key: k, Why: fmt.Sprintf(format, args...)})
+	d.problems = append(d.problems, Problem{Key: k, Why: Clip(fmt.Sprintf(format, args...), MaxMessage)})
 }
 
 // text returns a value that is present and within its limit.

@@ -76,6 +76,7 @@ func TestDecodeProblems(t *testing.T) {
 		{"an empty disruption", KeyDisruption, ""},
 		{"a failure that is too long", KeyFailure, long},
 		{"a failure that is null", KeyFailure, "null"},
+		{"a failure with a number that its complaint would repeat", KeyFailure, `{"count":` + strings.Repeat("9", 3000) + `}`},
 		{"a failure with a negative count", KeyFailure, `{"count":-1}`},
 		{"an answer that isn't one", KeyActionState, "done"},
 		{"an answered id that is empty", KeyActiveID, ""},
@@ -94,7 +95,7 @@ func TestDecodeProblems(t *testing.T) {
 			assert.Assert(t, len(problems) > 0)
 			for _, p := range problems {
 				assert.Equal(t, p.Key, tc.key, "%s", p)
-				assert.Assert(t, p.Why != "" && len(p.Why) < 200, "%s", p)
+				assert.Assert(t, p.Why != "" && len(p.Why) <= MaxMessage, "%s", p)
 			}
 		})
 	}

@@ -3,12 +3,12 @@ package updateapi
 import (
 	"bytes"
 	"encoding/json"
-	"regexp"
 	"strings"
 
 	"github.com/pkg/errors"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 )
 
 // osRelease is the body of GET /os.
@@ -47,16 +47,12 @@ type command struct {
 	Stderr    *string `json:"stderr"`
 }
 
-// semver is a plain semantic version, without a leading v: what the host's own parser lets through.
-var semver = regexp.MustCompile(`^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)` +
-	`(-(0|[1-9]\d*|\d*[A-Za-z-][0-9A-Za-z-]*)(\.(0|[1-9]\d*|\d*[A-Za-z-][0-9A-Za-z-]*))*)?` +
-	`(\+[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?$`)
-
-// maxWord bounds versions, names and timestamps, in bytes.
+// maxWord bounds names and timestamps, in bytes.
 const maxWord = 128
 
+// checkVersion refuses what a mark couldn't hold: the agent reports versions on its Node.
 func checkVersion(s string) error {
-	if len(s) > maxWord || !semver.MatchString(s) {
+	if !marker.ValidVersion(s) {
 		return errors.Errorf("version %q is not a semantic version", printable(s))
 	}
 	return nil
@@ -128,7 +124,11 @@ func decode(body []byte, into any) error {
 	if !bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("{")) {
 		return errors.New("body is not a json object")
 	}
-	return errors.Wrap(json.Unmarshal(body, into), "decode body")
+	if err := json.Unmarshal(body, into); err != nil {
+		// Its sentence repeats what the host sent, at any length.
+		return errors.Errorf("decode body: %s", printable(err.Error()))
+	}
+	return nil
 }
 
 func (s *status) state() (intent.HostState, error) {

@@ -1,11 +1,24 @@
 package updateapi
 
 import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
 	"testing"
 	"unicode/utf8"
 
+	"gotest.tools/v3/assert"
+
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/platform"
 )
+
+// maxError bounds a sentence about a host's answer, in bytes: it ends up in a log at every look.
+const maxError = 1024
 
 // Whatever a host sends, the decoder either refuses it or makes a host of it that is fit to be passed
 // on, and never panics.
@@ -43,5 +56,198 @@ func FuzzDecodeStatus(f *testing.F) {
 		if h.ChosenKnown && (h.State == intent.HostIdle || h.Last.Command != intent.CommandRefresh || !h.Last.Success) {
 			t.Errorf("a choice that isn't known: %+v", h)
 		}
+	})
+}
+
+// arbitrary is a host that answers what it likes, and counts what is read of it.
+type arbitrary struct {
+	status map[string]int
+	body   map[string][]byte
+	read   int
+	sent   []string
+}
+
+func (a *arbitrary) RoundTrip(r *http.Request) (*http.Response, error) {
+	a.sent = append(a.sent, r.Method+" "+r.URL.Path)
+	body := a.body[r.URL.Path]
+	return &http.Response{StatusCode: a.status[r.URL.Path], ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{"Location": {"/elsewhere"}},
+		Body: io.NopCloser(&counted{bytes.NewReader(body), &a.read}), Request: r}, nil
+}
+
+// counted counts what is read.
+type counted struct {
+	io.Reader
+	n *int
+}
+
+func (c *counted) Read(p []byte) (int, error) {
+	n, err := c.Reader.Read(p)
+	*c.n += n
+	return n, err
+}
+
+func (a *arbitrary) client(bootID string) *Client {
+	return New(Config{Transport: a, BootID: func() (string, error) { return bootID, nil }})
+}
+
+// anError asserts that err is fit for a log.
+func anError(t *testing.T, err error) {
+	t.Helper()
+	s := err.Error()
+	assert.Assert(t, s != "" && len(s) <= maxError, "%d bytes", len(s))
+	assert.Assert(t, utf8.ValidString(s) && strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return -1
+		}
+		return r
+	}, s) == s, "%q", s)
+}
+
+// FuzzObserve: whatever a host answers to a look, it is an error that is fit for a log, or a host that
+// keeps every promise of intent.Host and whose facts an agent can report.
+func FuzzObserve(f *testing.F) {
+	const id = "8f1f4a3e-6f0c-4c39-9a55-0d7a4c7d2b11"
+	staged := `{"update_state":"Staged","available_updates":["1.27.0"],"chosen_update":{"arch":"x86_64","version":"1.27.0","variant":"v"},"active_partition":{"image":{"arch":"x86_64","version":"1.26.1","variant":"v"},"next_to_boot":false},"staging_partition":{"image":{"arch":"x86_64","version":"1.27.0","variant":"v"},"next_to_boot":false},"most_recent_command":{"cmd_type":"prepare","cmd_status":"Failed","timestamp":"2026-09-20T10:08:58.766493367Z","exit_status":1,"stderr":"Starting update to 1.27.0\nFailed writing update data to disk: x\n"}}`
+	refreshed := `{"update_state":"Available","available_updates":["1.27.0"],"chosen_update":{"arch":"x86_64","version":"1.27.0","variant":"v"},"active_partition":null,"staging_partition":null,"most_recent_command":{"cmd_type":"refresh","cmd_status":"Success","timestamp":"2026-09-20T10:08:58Z","exit_status":0,"stderr":""}}`
+	for _, seed := range []struct {
+		os, status int
+		release    string
+		record     string
+		id         string
+	}{
+		{200, 200, goodOS, staged, id},
+		{200, 200, goodOS, refreshed, id},
+		{200, 200, goodOS, strings.Replace(refreshed, "Available", "Idle", 1), id},
+		{200, 200, goodOS, `{"update_state":"Idle","most_recent_command":null}`, id},
+		{200, 404, goodOS, "Update status is uninitialized, refresh-updates to initialize it", id},
+		{200, 423, goodOS, "Unable to obtain shared lock for reading update status: x", id},
+		{200, 500, goodOS, "Update dispatcher failed\x1b[31m", id},
+		{404, 404, "", "", id},
+		{200, 302, goodOS, "", id},
+		{200, 200, `{"version_id":"1.2.99999999999999999999"}`, refreshed, id},
+		{200, 200, `{"version_id":` + strings.Repeat("1", 2000) + `}`, refreshed, id},
+		{200, 200, goodOS, `{"update_state":` + strings.Repeat("1", 2000) + `}`, id},
+		{200, 200, goodOS, staged, ""},
+		{200, 200, goodOS, staged, "a b"},
+		{200, 204, goodOS, staged, id + "\n"},
+	} {
+		f.Add(seed.os, []byte(seed.release), seed.status, []byte(seed.record), seed.id)
+	}
+	f.Fuzz(func(t *testing.T, os int, release []byte, status int, record []byte, id string) {
+		a := &arbitrary{status: map[string]int{pathOS: os, pathStatus: status}, body: map[string][]byte{pathOS: release, pathStatus: record}}
+		h, err := a.client(id).Observe(context.Background())
+		assert.Assert(t, len(a.sent) <= 2 && a.read <= 2*(maxBody+1))
+		for i, want := range []string{"GET /os", "GET /updates/status"}[:len(a.sent)] {
+			assert.Equal(t, a.sent[i], want)
+		}
+		if err != nil {
+			assert.Equal(t, h, intent.Host{})
+			anError(t, err)
+			return
+		}
+		assert.Equal(t, h.BootID, id)
+		assert.Assert(t, os == 200 && len(a.sent) == 2)
+		assert.Assert(t, marker.ValidToken(h.BootID) && marker.ValidVersion(h.Version), "%+v", h)
+		for _, v := range []string{h.Chosen, h.Staged, h.Last.Started} {
+			assert.Assert(t, v == "" || marker.ValidVersion(v), "%q", v)
+		}
+		for _, s := range []string{h.Variant, h.Arch, h.Last.Timestamp, h.Last.Problem} {
+			assert.Assert(t, len(s) <= maxLine && s == printable(s), "%q", s)
+		}
+		switch h.State {
+		case intent.HostUninitialized:
+			assert.Assert(t, h.Locked == (status == 423) && h.Locked != (status == 404))
+			assert.Equal(t, h, intent.Host{BootID: h.BootID, Version: h.Version, Variant: h.Variant, Arch: h.Arch, Locked: h.Locked})
+		case intent.HostIdle, intent.HostAvailable, intent.HostStaged, intent.HostReady:
+			assert.Assert(t, status == 200 && !h.Locked)
+		default:
+			t.Fatalf("state %q", h.State)
+		}
+		switch h.Last.Command {
+		case "", intent.CommandRefresh, intent.CommandPrepare, intent.CommandActivate, intent.CommandDeactivate:
+		default:
+			t.Fatalf("command %q", h.Last.Command)
+		}
+		assert.Assert(t, !h.ChosenKnown || h.Last.Command == intent.CommandRefresh && h.Last.Success && h.State != intent.HostIdle)
+		assert.Assert(t, !h.Last.Success || h.Last.Command != "" && h.Last.Problem == "")
+		assert.Assert(t, h.Last.Started == "" || h.Last.Command == intent.CommandPrepare)
+		assert.Assert(t, !h.ForeignBoot || h.State != intent.HostReady && h.State != intent.HostUninitialized)
+		// Another process reads these facts from a Node.
+		encoded := map[string]string{}
+		for k, v := range marker.EncodeReport(intent.FactsOf(marker.Report{}, h, "v1")) {
+			encoded[string(k)] = v
+		}
+		r, problems := marker.DecodeReport(encoded)
+		assert.Equal(t, len(problems), 0, "%v", problems)
+		assert.Equal(t, r.Current, h.Version)
+	})
+}
+
+// FuzzStart: nil means accepted, a refusal means certainly not, and everything else, and all about a
+// reboot, is left open.
+func FuzzStart(f *testing.F) {
+	f.Add(byte(0), 204, []byte(nil))
+	f.Add(byte(1), 423, []byte("Update lock held"))
+	f.Add(byte(1), 409, []byte("Update action not allowed according to update state"))
+	f.Add(byte(2), 404, []byte("No update image applied to staging partition"))
+	f.Add(byte(3), 404, []byte(" \n"))
+	f.Add(byte(0), 500, []byte("Unable to start the update dispatcher: No such file or directory (os error 2) "))
+	f.Add(byte(4), 500, []byte("Failed to reboot, exit code: 1, stderr: \x00"))
+	f.Add(byte(4), 404, []byte(nil))
+	f.Add(byte(2), 302, []byte(strings.Repeat("x", 300)))
+	f.Add(byte(5), 200, []byte("{}"))
+	commands := []intent.Command{intent.CommandRefresh, intent.CommandPrepare, intent.CommandActivate, intent.CommandDeactivate, intent.CommandReboot, "defragment"}
+	paths := []string{"refresh-updates", "prepare-update", "activate-update", "deactivate-update", "reboot"}
+	f.Fuzz(func(t *testing.T, which byte, status int, body []byte) {
+		n := int(which) % len(commands)
+		a := &arbitrary{status: map[string]int{}, body: map[string][]byte{}}
+		if n < len(paths) {
+			a.status["/actions/"+paths[n]], a.body["/actions/"+paths[n]] = status, body
+		}
+		err := a.client("b").Start(context.Background(), commands[n])
+		if n == len(paths) {
+			assert.Assert(t, err != nil && len(a.sent) == 0)
+			return
+		}
+		assert.DeepEqual(t, a.sent, []string{"POST /actions/" + paths[n]})
+		assert.Assert(t, a.read <= maxBody+1)
+		assert.Equal(t, err == nil, status == 204)
+		if err == nil {
+			return
+		}
+		anError(t, err)
+		var refused *platform.RefusedError
+		if !errors.As(err, &refused) {
+			assert.Assert(t, commands[n] == intent.CommandReboot || status < 300 || len(body) > maxBody, "%v", err)
+			return
+		}
+		assert.Assert(t, commands[n] != intent.CommandReboot && status >= 300)
+		assert.Equal(t, refused.Command, commands[n])
+		assert.Assert(t, len(refused.Body) <= maxLine && refused.Body == printable(refused.Body))
+		blank := strings.TrimSpace(string(body)) == ""
+		want := map[int]intent.Refused{423: intent.RefusedLocked, 409: intent.RefusedState, 404: intent.RefusedMissing}[status]
+		switch {
+		case status == 404 && blank, status == 500 && bytes.HasPrefix(body, []byte("Unable to start the update dispatcher: ")):
+			want = intent.RefusedUnsupported
+		case want == "":
+			want = intent.RefusedFailed
+		}
+		assert.Equal(t, refused.Why, want)
+	})
+}
+
+// FuzzBootID: what the proof of a reboot rests on is one printable word that a mark can hold.
+func FuzzBootID(f *testing.F) {
+	f.Add("8f1f4a3e-6f0c-4c39-9a55-0d7a4c7d2b11")
+	f.Add("a\n")
+	f.Add(strings.Repeat("a", 65))
+	f.Add("\xff")
+	f.Fuzz(func(t *testing.T, id string) {
+		err := checkBootID(id)
+		if err != nil {
+			anError(t, err)
+			return
+		}
+		assert.Assert(t, marker.ValidToken(id) && len(id) <= 64)
 	})
 }

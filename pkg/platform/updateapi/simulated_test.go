@@ -5,11 +5,11 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"sync"
 	"testing"
 	"time"
 
 	"gotest.tools/v3/assert"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/hostsim"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
@@ -22,24 +22,6 @@ const (
 	arch    = "x86_64"
 )
 
-// clock is a virtual clock; a server's goroutines read it as well.
-type clock struct {
-	mu sync.Mutex
-	t  time.Time
-}
-
-func (c *clock) now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.t
-}
-
-func (c *clock) advance(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.t = c.t.Add(d)
-}
-
 // simulated is a client of a simulated host over a real socket. The host's clock moves only when told.
 type simulated struct {
 	*updateapi.Client
@@ -48,7 +30,7 @@ type simulated struct {
 	server *hostsim.Server
 	repo   *hostsim.Repo
 	socket string
-	clock  *clock
+	clock  *clocktesting.FakeClock
 	down   chan struct{}
 }
 
@@ -60,13 +42,13 @@ func simulate(t *testing.T, change ...func(*hostsim.Config)) *simulated {
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	s := &simulated{
 		t: t, repo: &hostsim.Repo{}, socket: filepath.Join(dir, "api.sock"), down: make(chan struct{}, 8),
-		clock: &clock{t: time.Date(2026, 9, 20, 10, 0, 0, 0, time.UTC)},
+		clock: clocktesting.NewFakeClock(time.Date(2026, 9, 20, 10, 0, 0, 0, time.UTC)),
 	}
 	for _, v := range []string{"1.26.0", "1.26.1", "1.27.0"} {
 		assert.NilError(t, s.repo.Release(hostsim.Release{Version: v, Variant: variant, Arch: arch}))
 	}
 	cfg := hostsim.Config{
-		Version: "1.26.1", Repo: s.repo, Now: s.clock.now,
+		Version: "1.26.1", Repo: s.repo, Now: s.clock.Now,
 		OnReboot: func() { s.down <- struct{}{} },
 	}
 	for _, c := range change {
@@ -105,7 +87,7 @@ func (s *simulated) start(commands ...intent.Command) {
 	s.t.Helper()
 	for _, c := range commands {
 		assert.NilError(s.t, s.Start(context.Background(), c))
-		s.clock.advance(time.Second)
+		s.clock.Step(time.Second)
 	}
 }
 
@@ -170,7 +152,7 @@ func TestLocked(t *testing.T) {
 	assert.DeepEqual(t, s.observe(),
 		intent.Host{BootID: s.host.BootID(), Version: "1.26.1", Variant: variant, Arch: arch, Locked: true})
 	s.refused(intent.CommandPrepare, intent.RefusedLocked, "Update lock held")
-	s.clock.advance(time.Minute)
+	s.clock.Step(time.Minute)
 	assert.Equal(t, s.observe().State, intent.HostAvailable)
 }
 

@@ -1,0 +1,29 @@
+package hostsim
+
+import (
+	"os"
+	"runtime"
+	"syscall"
+	"testing"
+
+	"gotest.tools/v3/assert"
+)
+
+// nobody is a user without rights.
+const nobody = 65534
+
+// unprivileged does what modes can stop, with path given to whoever does it. Root does it as nobody: a
+// file system user other than root has no right to override modes.
+func unprivileged(t *testing.T, path string, do func() error) error {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		return do()
+	}
+	assert.NilError(t, os.Chown(path, nobody, -1))
+	// That user belongs to one thread.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	assert.NilError(t, syscall.Setfsuid(nobody))
+	defer func() { assert.NilError(t, syscall.Setfsuid(0)) }()
+	return do()
+}
