@@ -175,8 +175,9 @@ func (c *checks) touched(before, after *corev1.Node) {
 		return
 	}
 	k.ours, k.theirs = false, false
-	if annotation(after, marker.KeyActionWanted) == string(marker.ActionRebootUpdate) {
-		k.handsOff[annotation(after, marker.KeyIntentID)] = true
+	if id := annotation(after, marker.KeyIntentID); annotation(after, marker.KeyActionWanted) == string(marker.ActionRebootUpdate) && annotation(after, marker.KeyActiveID) == id {
+		// Past the point of no return nobody can hold the reboot back any more.
+		k.handsOff[id] = true
 	}
 }
 
@@ -326,6 +327,15 @@ func (c *checks) decided(actor string, before, after *corev1.Node) {
 			w.violate("S6", "%s starts %s on %s, which is paused", actor, action, after.Name)
 		}
 	}
+	if action == string(marker.ActionStabilize) && takesBack(before, after) && has(after, marker.KeyDisruption) {
+		c.returned(actor, before)
+	}
+	if h := history(after); len(h) > 0 && annotation(after, marker.KeyHistory) != annotation(before, marker.KeyHistory) && h[len(h)-1].Outcome == string(marker.OutcomeFailed) {
+		c.count("L3")
+		if annotation(after, marker.KeyFailure) == annotation(before, marker.KeyFailure) && !c.tampered[string(after.UID)] {
+			w.violate("L3", "%s ends an attempt on %s as failed and does not count the failure with it", actor, after.Name)
+		}
+	}
 	if takesBack(before, after) {
 		// Once `busy` stands only a new boot ID or the agent's late error decides.
 		c.count("S3")
@@ -361,6 +371,24 @@ func (c *checks) decided(actor string, before, after *corev1.Node) {
 	}
 	if claims(after) > claims(before) || claims(after) > 0 && annotation(after, marker.KeyHistory) != annotation(before, marker.KeyHistory) && lastOutcome(after) == string(marker.OutcomeUpdated) {
 		c.success(actor, before, after)
+	}
+}
+
+// returned: a node is only taken for back when its kubelet says Ready from the new boot that the agent
+// sees too.
+func (c *checks) returned(actor string, n *corev1.Node) {
+	c.count("S7")
+	if c.tampered[string(n.UID)] {
+		return
+	}
+	boot := n.Status.NodeInfo.BootID
+	switch {
+	case boot == annotation(n, marker.KeyRebootFrom):
+		c.w.violate("S7", "%s takes %s for back, and its kubelet has not said so", actor, n.Name)
+	case boot != annotation(n, marker.KeyBootID):
+		c.w.violate("S7", "%s takes %s for back, and its agent speaks of another boot", actor, n.Name)
+	case !isReady(n):
+		c.w.violate("S7", "%s takes %s for back, and it is not Ready", actor, n.Name)
 	}
 }
 
@@ -466,7 +494,7 @@ func (c *checks) cordon(actor string, before, after *corev1.Node) {
 	c.count("S1")
 	c.count("S6")
 	p := w.controllerNamed(actor)
-	held, lost := 0, 0
+	held, lost, certain := 0, 0, 0
 	for _, n := range w.server.Nodes() {
 		if n.Name == after.Name {
 			n = after
@@ -475,9 +503,15 @@ func (c *checks) cordon(actor string, before, after *corev1.Node) {
 			continue
 		}
 		held++
-		if n.Name != after.Name && c.lost(n, p) {
+		if n.Name != after.Name && !c.tampered[string(n.UID)] && c.lost(n, p, false) {
 			lost++
+			if c.lost(n, p, true) {
+				certain++
+			}
 		}
+	}
+	if certain > p.settings.MaxLost {
+		w.violate("S1", "%s cordons %s although %d nodes are Lost, with maxLost %d", actor, after.Name, certain, p.settings.MaxLost)
 	}
 	limit := p.settings.MaxUnavailable + min(lost, p.settings.MaxLost)
 	if held > limit {
@@ -496,8 +530,9 @@ func (c *checks) cordon(actor string, before, after *corev1.Node) {
 	}
 }
 
-// lost is the design's definition, by the clock of the controller that decides.
-func (c *checks) lost(n *corev1.Node, p *controllerProcess) bool {
+// lost is the design's definition, by the clock of the controller that decides. Not every controller has
+// seen yet what an agent or a kubelet says now: certain leaves out who may be coming back.
+func (c *checks) lost(n *corev1.Node, p *controllerProcess, certain bool) bool {
 	since, err := time.Parse(time.RFC3339, annotation(n, marker.KeyIntentTime))
 	if err != nil {
 		return false
@@ -508,12 +543,18 @@ func (c *checks) lost(n *corev1.Node, p *controllerProcess) bool {
 	if since.After(now.Add(p.settings.RetryMax)) {
 		age = forever
 	}
-	answered := annotation(n, marker.KeyActiveID) == annotation(n, marker.KeyIntentID)
+	answer := ""
+	if annotation(n, marker.KeyActiveID) == annotation(n, marker.KeyIntentID) {
+		answer = annotation(n, marker.KeyActionState)
+	}
 	switch annotation(n, marker.KeyActionWanted) {
 	case string(marker.ActionRebootUpdate):
-		return (answered || n.Status.NodeInfo.BootID != annotation(n, marker.KeyRebootFrom)) && age >= d.Reboot
+		if certain {
+			return answer == string(marker.StateBusy) && age >= d.Reboot+5*time.Second
+		}
+		return (answer != "" || n.Status.NodeInfo.BootID != annotation(n, marker.KeyRebootFrom)) && age >= d.Reboot
 	case string(marker.ActionStabilize), string(marker.ActionResetState):
-		return age >= p.settings.Soak+d.Return
+		return !certain && age >= p.settings.Soak+d.Return
 	}
 	return false
 }

@@ -124,7 +124,7 @@ func (w *world) peace() {
 		r.now()
 	}
 	for _, p := range w.processes {
-		p.stopped, p.clock = false, 0
+		p.stopped = false
 	}
 	for _, c := range w.controllers {
 		if c.process != nil {
@@ -164,9 +164,7 @@ func (w *world) peace() {
 		_ = m.host.SetFaults()
 		m.injected, m.left, m.agent.offset, m.agent.hindered = 0, nil, 0, time.Time{}
 		m.unwell, m.slow, m.unregistered = false, 0, false
-		if m.agent.process != nil && !m.agent.process.dead && m.agent.process.clock != 0 {
-			m.agent.process.clock = 0
-		}
+		m.gone = m.gone && !m.up
 		w.edit(m, func(n *corev1.Node) {
 			delete(n.Annotations, string(marker.KeyPaused))
 			for _, g := range garbage {

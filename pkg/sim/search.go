@@ -23,7 +23,7 @@ type Figures struct {
 }
 
 // Promises that the simulation looks at.
-var Promises = []string{"S1", "S2", "S3", "S4", "S5", "S6", "S7", "S9", "L1", "L2", "L4"}
+var Promises = []string{"S1", "S2", "S3", "S4", "S5", "S6", "S7", "S9", "L1", "L2", "L3", "L4"}
 
 func (f *Figures) add(r Result) {
 	f.Seeds++
