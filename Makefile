@@ -53,6 +53,17 @@ test: ## Run all tests; the first run builds a Kubernetes control plane into the
 bench: ## Run the benchmarks, which print figures, in about eight minutes
 	go test -run '^$$' -bench . -timeout 30m ./dev/bench
 
+# Chaos: the first seed (default: the time), how many seeds or for how many minutes, how often each fault
+# strikes in a run, and where the logs of a run go in which something was broken.
+RUNS ?= 1
+TIMES ?= 3
+KEEP ?= $(or $(TMPDIR),/tmp)/bottlerocket-chaos
+
+.PHONY: chaos
+chaos: ## Roll out under faults drawn from SEED, for RUNS seeds or MINUTES, and judge by the audit log
+	@echo "compiling the chaos run"
+	@go run ./dev/chaos/cmd $(if $(SEED),-seed $(SEED)) -runs $(RUNS) $(if $(MINUTES),-minutes $(MINUTES)) -times $(TIMES) -keep $(KEEP)
+
 .PHONY: demo
 demo: ## Update a fleet of NODES simulated hosts on a real control plane, and check what happened
 	@echo "compiling the demo"

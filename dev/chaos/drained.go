@@ -21,11 +21,21 @@ func drained(s *story) {
 			continue
 		}
 		last, ok := s.pods.lastLook(st.node, st.at)
-		if st.hole() {
-			// When it was written isn't known, so neither is which look came before.
+		cordoned := st.at
+		if d := st.after.marks().Disruption; d != nil {
+			cordoned = d.Since
+		}
+		ok = ok && last.at.After(cordoned)
+		from := cordoned
+		if ok {
+			from = last.at
+		}
+		if st.hole() || s.inOutage(from, st.at) {
+			// When it was written isn't known, or a look may be missing.
 			continue
 		}
-		s.check(ok && len(last.left) == 0, st.node, st.at, "asked to reboot, and the controller's last look showed %s", strings.Join(last.left, ", "))
+		s.check(ok, st.node, st.at, "asked to reboot without a look at its pods since the cordon")
+		s.check(len(last.left) == 0, st.node, st.at, "asked to reboot when the controller's last look showed %s", strings.Join(last.left, ", "))
 		left := s.pods.left(st.node, st.after.version, st.at, last.at)
 		s.check(len(left) == 0, st.node, st.at, "asked to reboot with pods on it: %s", strings.Join(left, ", "))
 	}

@@ -14,10 +14,7 @@ func holes(s *story) {
 			if i > 0 {
 				from = list[i-1].at
 			}
-			explained := false
-			for _, w := range s.terms.Outages {
-				explained = explained || w.meets(from, st.at)
-			}
+			explained := s.inOutage(from, st.at)
 			for _, e := range s.log.Entries {
 				explained = explained || e.uncertain() && e.Object.Resource == "nodes" && e.Object.Name == name &&
 					!e.Answered.Time.Before(from) && !e.Received.After(st.at)

@@ -72,6 +72,16 @@ func (s *story) check(ok bool, node string, at time.Time, format string, args ..
 	}
 }
 
+// inOutage tells if the log may lack something of the time between.
+func (s *story) inOutage(from, to time.Time) bool {
+	for _, w := range s.terms.Outages {
+		if w.meets(from, to) {
+			return true
+		}
+	}
+	return false
+}
+
 // Invariant is one promise and what holds a log to it.
 type Invariant struct {
 	// Promise is its name in the design; "log" is for the log itself and "writers" for the table of keys.

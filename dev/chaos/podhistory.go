@@ -84,6 +84,10 @@ func (h *podHistory) see(p *corev1.Pod, e *Entry) *podLife {
 	l.stays = staysInDrain(p)
 	l.over = p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 	l.seen = max(l.seen, versionOf(p.ResourceVersion))
+	if l.gone > 0 && l.seen > l.gone {
+		// It was not gone, whatever a list said.
+		l.gone, l.goneAt = 0, time.Time{}
+	}
 	return l
 }
 

@@ -47,11 +47,11 @@ func slotsOf(log Log) slotHistory {
 func (h slotHistory) held(uid string, version uint64) bool {
 	held, last := false, uint64(0)
 	for _, s := range h {
-		_, ok := s.holders[uid]
 		if s.version > version {
-			return held || ok && s.from > last
+			return held || s.from > last
 		}
-		held, last = ok, s.version
+		_, held = s.holders[uid]
+		last = s.version
 	}
 	return held
 }
