@@ -84,7 +84,8 @@ func (s *story) inOutage(from, to time.Time) bool {
 
 // Invariant is one promise and what holds a log to it.
 type Invariant struct {
-	// Promise is its name in the design; "log" is for the log itself and "writers" for the table of keys.
+	// Promise is its name in the design; "log" is for the log itself, "writers" for the table of
+	// keys, and "refusals" for looking again after a conflict.
 	Promise string
 	hold    func(*story)
 }
@@ -94,6 +95,7 @@ func Invariants() []Invariant {
 	return []Invariant{
 		{"log", holes},
 		{"writers", writers},
+		{"refusals", refusals},
 		{"S1", budget},
 		{"S2", drained},
 		{"S3", oneReboot},

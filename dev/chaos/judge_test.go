@@ -141,6 +141,12 @@ func TestBrokenPromises(t *testing.T) {
 			t.command("a", map[marker.Key]string{marker.KeyAvailableVersion: "1.51.0"}, nil)
 		}), nil},
 
+		{"a refused write is repeated", []string{"refusals"}, before(w, "slot", func(t *tape) {
+			for range 4 {
+				t.entry(controllerAccount, "patch", "nodes", "a", `{"metadata":{"resourceVersion":"2"}}`, nil).Answer.Code = 409
+			}
+		}), nil},
+
 		{"a write that nobody logged", []string{"log"}, instead(w, "staged", lost(w[at(w, "staged")])), nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

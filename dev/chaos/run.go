@@ -44,8 +44,10 @@ type Config struct {
 	Times int
 	// Progress gets a line for each thing that happens.
 	Progress io.Writer
-	// Keep is a folder that gets the audit log and the logs of all programs if promises were broken; empty is none.
-	Keep string
+	// Keep is a folder that gets the audit log and the logs of all programs if something is wrong with
+	// the run; empty is none. With KeepAll it gets them from every run.
+	Keep    string
+	KeepAll bool
 }
 
 // Result is what came of a run.
@@ -103,7 +105,7 @@ func Run(ctx context.Context, config Config) (_ Result, err error) {
 	}
 	defer w.Stop()
 	defer func() {
-		if config.Keep != "" && (err != nil || w.result.Err() != nil) {
+		if config.Keep != "" && (config.KeepAll || err != nil || w.result.Err() != nil) {
 			w.keep(config.Keep)
 		}
 	}()

@@ -27,6 +27,7 @@ func run() int {
 	count := fs.Int("nodes", 12, "how many machines")
 	limit := fs.Int("limit", 3, "how many may be out of service")
 	keep := fs.String("keep", "", "folder for the logs of runs in which a promise was broken")
+	all := fs.Bool("keep-all", false, "put the logs of all runs there")
 	if err := fs.Parse(os.Args[1:]); err != nil {
 		return 2
 	}
@@ -41,7 +42,7 @@ func run() int {
 			break
 		}
 		result, err := chaos.Run(ctx, chaos.Config{
-			Seed: *seed + uint64(n), Nodes: *count, Limit: *limit, Times: *times, Progress: os.Stdout, Keep: *keep,
+			Seed: *seed + uint64(n), Nodes: *count, Limit: *limit, Times: *times, Progress: os.Stdout, Keep: *keep, KeepAll: *all,
 		})
 		if err == nil {
 			err = result.Err()
