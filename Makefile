@@ -14,6 +14,11 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 IMAGE   ?= bottlerocket-update-operator:dev
 # How many nodes the demo and the local cluster have.
 NODES   ?= 6
+# Chaos: SEED is the first seed, the time if it isn't given; RUNS how many seeds, or MINUTES for how long;
+# TIMES how often each fault strikes in a run; KEEP where the logs go if something was broken.
+RUNS    ?= 1
+TIMES   ?= 3
+KEEP    ?= $(or $(TMPDIR),/tmp)/bottlerocket-chaos
 KIND_CLUSTER ?= bottlerocket-update-operator
 
 KUBECTL ?= kubectl
@@ -53,14 +58,8 @@ test: ## Run all tests; the first run builds a Kubernetes control plane into the
 bench: ## Run the benchmarks, which print figures, in about eight minutes
 	go test -run '^$$' -bench . -timeout 30m ./dev/bench
 
-# Chaos: the first seed (default: the time), how many seeds or for how many minutes, how often each fault
-# strikes in a run, and where the logs of a run go in which something was broken.
-RUNS ?= 1
-TIMES ?= 3
-KEEP ?= $(or $(TMPDIR),/tmp)/bottlerocket-chaos
-
 .PHONY: chaos
-chaos: ## Roll out under faults drawn from SEED, for RUNS seeds or MINUTES, and judge by the audit log
+chaos: ## Update a fleet while everything fails in turn, drawn from SEED, for RUNS seeds or MINUTES, and judge by the audit log
 	@echo "compiling the chaos run"
 	@go run ./dev/chaos/cmd $(if $(SEED),-seed $(SEED)) -runs $(RUNS) $(if $(MINUTES),-minutes $(MINUTES)) -times $(TIMES) -keep $(KEEP)
 
