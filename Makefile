@@ -14,6 +14,11 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 IMAGE   ?= bottlerocket-update-operator:dev
 # How many nodes the demo and the local cluster have.
 NODES   ?= 6
+# Chaos: SEED is the first seed, the time if it isn't given; RUNS how many seeds, or MINUTES for how long;
+# TIMES how often each fault strikes in a run; KEEP where the logs go if something was broken.
+RUNS    ?= 1
+TIMES   ?= 3
+KEEP    ?= $(or $(TMPDIR),/tmp)/bottlerocket-chaos
 KIND_CLUSTER ?= bottlerocket-update-operator
 
 KUBECTL ?= kubectl
@@ -58,6 +63,11 @@ fuzz: ## Fuzz everything that decodes outside data, FUZZTIME for each target
 .PHONY: bench
 bench: ## Run the benchmarks, which print figures, in about eight minutes
 	go test -run '^$$' -bench . -timeout 30m ./dev/bench
+
+.PHONY: chaos
+chaos: ## Update a fleet while everything fails in turn, drawn from SEED, for RUNS seeds or MINUTES, and judge by the audit log
+	@echo "compiling the chaos run"
+	@go run ./dev/chaos/cmd $(if $(SEED),-seed $(SEED)) -runs $(RUNS) $(if $(MINUTES),-minutes $(MINUTES)) -times $(TIMES) -keep $(KEEP)
 
 .PHONY: demo
 demo: ## Update a fleet of NODES simulated hosts on a real control plane, and check what happened

@@ -6,7 +6,7 @@ import (
 )
 
 // Alive returns an error that names a program which ended by itself. An outage
-// made by StopAPIServer is none.
+// made by StopAPIServer or StopEtcd is none.
 func (c *ControlPlane) Alive() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -19,7 +19,7 @@ func (c *ControlPlane) Alive() error {
 		{"kube-controller-manager", c.controllerManager},
 		{"kube-scheduler", c.scheduler},
 	} {
-		if p.p == nil || p.p.Running() || p.p == c.apiServer && c.outage {
+		if p.p == nil || p.p.Running() || p.p == c.apiServer && c.outage || p.p == c.etcd && c.etcdOutage {
 			continue
 		}
 		return errors.Errorf("%s ended: %s", p.name, tail(process.LogTail(c.logPath(p.name), 4096), 5))

@@ -30,27 +30,6 @@ const (
 // use.
 var errPortTaken = errors.New("the port is taken")
 
-// StartAPIServer starts the API server on its port and waits until it is ready.
-// It is for ending an outage that StopAPIServer made.
-func (c *ControlPlane) StartAPIServer(ctx context.Context) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.apiServer != nil && c.apiServer.Running() {
-		return errors.New("the API server runs already")
-	}
-	return c.launchAPIServer(ctx)
-}
-
-// StopAPIServer makes an outage: the API server is killed without warning.
-func (c *ControlPlane) StopAPIServer() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.apiServer != nil {
-		c.outage = true
-		c.apiServer.Kill()
-	}
-}
-
 // firstAPIServer finds a port and starts the API server on it.
 func (c *ControlPlane) firstAPIServer(ctx context.Context) error {
 	for try := 1; ; try++ {
@@ -106,7 +85,8 @@ func (c *ControlPlane) apiServerFlags() []string {
 			"--audit-policy-file="+file("audit-policy.yaml"),
 			"--audit-log-path="+file("audit.log"),
 			"--audit-log-format=json",
-			"--audit-log-maxsize=0",
+			// In MiB; 0 would be 100. A log that begins anew elsewhere would look as if requests were missing.
+			"--audit-log-maxsize=8192",
 		)
 	}
 	flags = append(flags, featureGates(c.config.serverGates())...)

@@ -28,6 +28,9 @@ type Config struct {
 	// AuditLog writes every request to a file: user, verb, object, response
 	// code.
 	AuditLog bool
+	// AuditPolicy says what the audit log holds, in the API server's own format; empty is what AuditLog
+	// says.
+	AuditPolicy string
 	// NoWatchList makes the server refuse streaming lists, as many a server in
 	// use does.
 	NoWatchList bool

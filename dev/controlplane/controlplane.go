@@ -31,6 +31,7 @@ type ControlPlane struct {
 	mu                                            sync.Mutex
 	etcd, apiServer, controllerManager, scheduler *process.Process
 	outage                                        bool // made by StopAPIServer
+	etcdOutage                                    bool // made by StopEtcd
 }
 
 // Start starts a control plane and waits until it serves. If it can't, nothing
@@ -57,6 +58,9 @@ func Start(ctx context.Context, config Config) (_ *ControlPlane, err error) {
 		if c.dir, err = filepath.Abs(c.dir); err != nil {
 			return nil, errors.Wrap(err, "finding the cluster's folder")
 		}
+	}
+	if c.config.AuditPolicy == "" {
+		c.config.AuditPolicy = auditPolicy
 	}
 	if err := c.prepare(); err != nil {
 		return nil, err
@@ -116,7 +120,7 @@ func (c *ControlPlane) prepare() (err error) {
 		"apiserver.key":     serving.key,
 		"sa.key":            private,
 		"sa.pub":            pemBlock("PUBLIC KEY", der),
-		"audit-policy.yaml": []byte(auditPolicy),
+		"audit-policy.yaml": []byte(c.config.AuditPolicy),
 	} {
 		if _, err := c.write(name, content); err != nil {
 			return err
@@ -140,6 +144,9 @@ func (c *ControlPlane) Kubeconfig() string { return filepath.Join(c.dir, "admin.
 
 // AuditLog is the path of the audit log: one JSON event a line.
 func (c *ControlPlane) AuditLog() string { return filepath.Join(c.dir, "audit.log") }
+
+// APIServerLog is the path of what the API server itself logs.
+func (c *ControlPlane) APIServerLog() string { return c.logPath("kube-apiserver") }
 
 // CACert is the certificate of the cluster's authority, PEM.
 func (c *ControlPlane) CACert() []byte { return c.authority.pem }

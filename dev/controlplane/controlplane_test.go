@@ -114,6 +114,45 @@ func TestAPIServerComesBackOnTheSamePort(t *testing.T) {
 	assert.NilError(t, err)
 }
 
+func TestEtcdKeepsWhatItAnsweredFor(t *testing.T) {
+	cp := full.Get(t)
+	ctx := context.Background()
+	maps := clientFor(t, cp.AdminConfig()).CoreV1().ConfigMaps("default")
+	_, err := maps.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "kept"}}, metav1.CreateOptions{})
+	assert.NilError(t, err)
+	cp.StopEtcd()
+	assert.NilError(t, cp.Alive())
+	assert.NilError(t, cp.StartEtcd(ctx))
+	assert.NilError(t, cp.AwaitAPIServer(ctx))
+	_, err = maps.Get(ctx, "kept", metav1.GetOptions{})
+	assert.NilError(t, err)
+}
+
+func TestCompactionExpiresTheWatchesThatComeBack(t *testing.T) {
+	cp := full.Get(t)
+	ctx := context.Background()
+	expired := func() int {
+		log, err := os.ReadFile(cp.APIServerLog())
+		assert.NilError(t, err)
+		return strings.Count(string(log), "required revision has been compacted")
+	}
+	before := expired()
+	assert.NilError(t, cp.PauseAPIServer())
+	cp.StopEtcd()
+	assert.NilError(t, cp.StartEtcd(ctx))
+	assert.NilError(t, cp.CompactEtcd(ctx))
+	assert.NilError(t, cp.ResumeAPIServer())
+	assert.NilError(t, cp.AwaitAPIServer(ctx))
+	poll.WaitOn(t, func(poll.LogT) poll.Result {
+		if expired() > before {
+			return poll.Success()
+		}
+		return poll.Continue("no watch has expired yet")
+	}, poll.WithTimeout(time.Minute))
+	_, err := clientFor(t, cp.AdminConfig()).CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	assert.NilError(t, err)
+}
+
 func TestWithoutControllerManagerPodsNeedNoServiceAccount(t *testing.T) {
 	cp := ForTest(t, Config{NoWatchList: true})
 	ctx := context.Background()

@@ -1,6 +1,13 @@
 package controlplane
 
-import "path/filepath"
+import (
+	"context"
+	"path/filepath"
+	"time"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/process"
+	"github.com/pkg/errors"
+)
 
 // etcdEndpoint is a unix socket in the cluster's folder, reached by its relative
 // name: the working folder of etcd and of the API server is that folder, so its
@@ -27,4 +34,23 @@ func (c *ControlPlane) startEtcd() (err error) {
 		"--quota-backend-bytes=2147483648",
 	)
 	return err
+}
+
+// awaitEtcd waits until etcd answers from its store.
+func (c *ControlPlane) awaitEtcd(ctx context.Context, p *process.Process) error {
+	ctx, cancel := context.WithTimeout(ctx, readyWithin)
+	defer cancel()
+	for {
+		_, err := c.revision(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-p.Done():
+			return errors.Errorf("etcd ended: %s", tail(process.LogTail(c.logPath("etcd"), 4096), 5))
+		case <-ctx.Done():
+			return errors.WithMessage(err, "waiting for etcd")
+		case <-time.After(readyPoll):
+		}
+	}
 }

@@ -53,6 +53,11 @@ type Config struct {
 	Kubernetes string
 	// NoWatchList makes the API server refuse streaming lists.
 	NoWatchList bool
+	// AuditPolicy says what the audit log holds; empty is who did what, without objects.
+	AuditPolicy string
+	// AgentProxy is the address at which the agent on a node finds the proxies, for a network that can
+	// be cut; nil is their Service's.
+	AgentProxy func(node string) (string, error)
 }
 
 // Cluster is a running one.
@@ -90,7 +95,7 @@ func Start(ctx context.Context, config Config) (_ *Cluster, err error) {
 	fmt.Fprintf(config.Progress, "starting Kubernetes %s\n", binaries.Version)
 	if c.Plane, err = controlplane.Start(ctx, controlplane.Config{
 		Binaries: binaries, ControllerManager: true, Scheduler: true, AuditLog: true,
-		NodeMonitorGracePeriod: config.GracePeriod, NoWatchList: config.NoWatchList,
+		NodeMonitorGracePeriod: config.GracePeriod, NoWatchList: config.NoWatchList, AuditPolicy: config.AuditPolicy,
 	}); err != nil {
 		return nil, err
 	}
@@ -232,7 +237,10 @@ func (c *Cluster) AwaitOperator(ctx context.Context, bound time.Duration, labell
 }
 
 // ProxyURL is where agents find the proxies.
-func (c *Cluster) ProxyURL() string { return "https://" + c.service.address() }
+func (c *Cluster) ProxyURL() string { return "https://" + c.ProxyAddress() }
+
+// ProxyAddress is that of the proxies' Service.
+func (c *Cluster) ProxyAddress() string { return c.service.address() }
 
 // PlanURL is where a controller's pod serves its plan; empty if there is none yet.
 func (c *Cluster) PlanURL(ctx context.Context) (string, error) {

@@ -55,7 +55,15 @@ func (c *Cluster) arguments(p nodes.Pod) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		return append(args, "-proxy-server="+c.ProxyURL(), "-proxy-ca-file="+ca, "-token-file="+token,
+		server := c.ProxyURL()
+		if c.config.AgentProxy != nil {
+			address, err := c.config.AgentProxy(p.Machine.Name())
+			if err != nil {
+				return nil, err
+			}
+			server = "https://" + address
+		}
+		return append(args, "-proxy-server="+server, "-proxy-ca-file="+ca, "-token-file="+token,
 			"-host-socket="+socket, "-boot-id-file="+p.Machine.BootIDFile()), nil
 	}
 	kubeconfig, err := p.Kubeconfig()

@@ -211,18 +211,27 @@ func (k *Cluster) catchUp(ctx context.Context) error {
 	}
 	k.mu.Unlock()
 	for _, name := range late {
-		n, err := k.c.Client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			k.mu.Lock()
-			delete(k.written, name)
-			k.mu.Unlock()
-			continue
+		if err := k.readLive(ctx, name); err != nil {
+			return err
 		}
-		if err != nil {
-			return errors.Wrapf(err, "reading node %q", name)
-		}
-		k.keep(stripNode(n))
 	}
+	return nil
+}
+
+// readLive makes what a node is right now what it looks like until the watch shows something newer.
+func (k *Cluster) readLive(ctx context.Context, name string) error {
+	n, err := k.c.Client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		k.mu.Lock()
+		delete(k.written, name)
+		delete(k.views, name)
+		k.mu.Unlock()
+		return nil
+	}
+	if err != nil {
+		return errors.Wrapf(err, "reading node %q", name)
+	}
+	k.keep(stripNode(n))
 	return nil
 }
 
@@ -260,6 +269,11 @@ func (k *Cluster) Write(ctx context.Context, name string, c *policy.Change) erro
 	n, err := k.c.Client.CoreV1().Nodes().Patch(ctx, name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: "bottlerocket-update-operator"})
 	switch {
 	case apierrors.IsConflict(err) || apierrors.IsNotFound(err):
+		// The watch may be behind for long, after an outage for example. Whoever looks again must not find
+		// what was refused just now, and be refused again at once.
+		if err := k.readLive(ctx, name); err != nil {
+			return err
+		}
 		return errors.WithMessagef(ErrConflict, "writing node %q", name)
 	case err != nil:
 		return errors.Wrapf(err, "writing node %q", name)

@@ -1,0 +1,75 @@
+package kube
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/pkg/errors"
+	"github.com/sirupsen/logrus/hooks/test"
+	"gotest.tools/v3/assert"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+)
+
+func nodeAt(version string) *corev1.Node {
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "1", ResourceVersion: version}}
+}
+
+// A watch that is behind shows what was refused already. Without a live look the controller would plan the
+// same write again and again, as fast as it can, until the watch has caught up.
+func TestRefusedWriteIsFollowedByALiveLook(t *testing.T) {
+	for _, tc := range []struct {
+		name     string
+		refusal  error
+		live     *corev1.Node
+		getErr   error
+		want     []string
+		conflict bool
+	}{
+		{"written by somebody else", apierrors.NewConflict(schema.GroupResource{Resource: "nodes"}, "a", nil), nodeAt("7"), nil, []string{"7"}, true},
+		{"gone", apierrors.NewNotFound(schema.GroupResource{Resource: "nodes"}, "a"), nil, nil, nil, true},
+		{"nobody can tell", apierrors.NewConflict(schema.GroupResource{Resource: "nodes"}, "a", nil), nil, apierrors.NewServiceUnavailable("away"), []string{"5"}, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			log, _ := test.NewNullLogger()
+			client := fake.NewClientset(nodeAt("5"))
+			k, err := NewCluster(ClusterConfig{Client: client, Namespace: "bottlerocket", Changed: func() {}, Now: time.Now, Log: log})
+			assert.NilError(t, err)
+			done := make(chan struct{})
+			go func() { defer close(done); k.Run(ctx) }()
+			defer func() { cancel(); <-done }()
+			assert.Assert(t, k.WaitForSync(ctx))
+
+			client.PrependReactor("patch", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, tc.refusal })
+			client.PrependReactor("get", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
+				switch {
+				case tc.getErr != nil:
+					return true, nil, tc.getErr
+				case tc.live == nil:
+					return true, nil, tc.refusal
+				}
+				return true, tc.live, nil
+			})
+			err = k.Write(ctx, "a", &policy.Change{ResourceVersion: "5", Unschedulable: new(true)})
+			assert.Equal(t, errors.Is(err, ErrConflict), tc.conflict, "%v", err)
+			assert.Assert(t, err != nil)
+			nodes, err := k.Nodes(ctx)
+			assert.NilError(t, err)
+			var versions []string
+			for _, n := range nodes {
+				versions = append(versions, n.ResourceVersion)
+			}
+			assert.DeepEqual(t, versions, tc.want)
+		})
+	}
+}
