@@ -117,7 +117,7 @@ func (c *checks) evicted(actor string, p *corev1.Pod) {
 		c.w.violate("S5", "%s evicts %s/%s, which is none of a drain's", actor, p.Namespace, p.Name)
 	}
 	// One pass in flight may go on for its ten seconds after a node was given back.
-	if n != nil && !has(n, marker.KeyDisruption) && c.w.now.Sub(c.givenBack[n.Name]) > 10*time.Second+2*passPause {
+	if n != nil && !has(n, marker.KeyDisruption) && c.w.now.Sub(c.givenBack[n.Name]) > passTime+passPause {
 		c.w.violate("S5", "%s evicts %s/%s from node %s, which is not in our hands", actor, p.Namespace, p.Name, n.Name)
 	}
 }
@@ -286,7 +286,7 @@ func (c *checks) command(m *machine, p *process, command string) {
 		}
 	}
 	if command == "reboot" {
-		m.asked = id
+		m.asked, m.askedOn = id, m.agent.identity.NodeUID
 	}
 }
 
@@ -299,7 +299,8 @@ func (c *checks) reboot(m *machine) {
 	if m.asked != "" && m.rebooted[m.asked] > 0 {
 		w.violate("S3", "%s reboots twice for intent %q", m.name, m.asked)
 	}
-	if n == nil || string(n.UID) != m.agent.identity.NodeUID || c.tampered[string(n.UID)] {
+	if n == nil || string(n.UID) != m.askedOn || c.tampered[string(n.UID)] {
+		// The Node for which it was asked is gone, and with it whoever could have held it back.
 		return
 	}
 	k := c.of(n)
@@ -499,7 +500,7 @@ func (c *checks) cordon(actor string, before, after *corev1.Node) {
 		if n.Name == after.Name {
 			n = after
 		}
-		if !has(n, marker.KeyDisruption) {
+		if !has(n, marker.KeyDisruption) || n.Name != after.Name && c.tampered[string(n.UID)] {
 			continue
 		}
 		held++

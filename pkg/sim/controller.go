@@ -25,6 +25,8 @@ const (
 	retryPeriod   = 10 * time.Second
 	// passPause is the loop's pause between two passes.
 	passPause = 20 * time.Millisecond
+	// passTime bounds an eviction pass, see pkg/drain. Contexts know the real clock alone.
+	passTime = 10 * time.Second
 )
 
 // controllerProcess is a pod of the controller: the real kube.Cluster, drain.Drainer and controller.Term,
@@ -138,7 +140,11 @@ func (c *controllerProcess) serve(t *thread, lease *election, client *apiserver.
 		Events: recorder{c}, Settings: c.settings, NodeName: c.nodeName(), Now: p.now,
 		Spawn: func(f func()) {
 			drains++
-			p.spawn(0, func(*thread) { f(); drains-- })
+			p.spawn(0, func(t *thread) {
+				t.deadline = w.now.Add(passTime)
+				f()
+				drains--
+			})
 		},
 		Metrics: w.controllerMetrics, Log: w.log,
 	})

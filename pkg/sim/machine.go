@@ -31,8 +31,8 @@ type machine struct {
 	boots int
 
 	agent agentProcess
-	// asked is the intent for which a reboot was asked for in this boot, if one was.
-	asked string
+	// asked is the intent for which a reboot was asked for last, askedOn the UID of its Node.
+	asked, askedOn string
 	// asks counts reboots that were caused by each intent.
 	rebooted map[string]int
 	// unregistered: its kubelet makes no Node.
@@ -133,7 +133,6 @@ func (m *machine) boot() {
 	m.boots++
 	m.host.Boot()
 	m.up = true
-	m.asked = ""
 	w.note(m.name, "booted %s", m.host.Snapshot().Version)
 	w.after(w.between(500*time.Millisecond, 10*time.Second), m.inBoot(m.kubelet))
 	w.after(w.between(2*time.Second, 20*time.Second), m.inBoot(m.agent.podStarts))

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"context"
 	"net"
 	"os"
 	"syscall"
@@ -58,11 +59,16 @@ func (p *process) around(r apiserver.Request, run func() error) error {
 		t.pause(w.between(time.Millisecond, 100*time.Millisecond))
 		return &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
 	case p.net.meets(SlowRequest):
-		t.pause(w.between(time.Second, 20*time.Second))
+		if t.pauseUntilDeadline(w.between(time.Second, 20*time.Second)) {
+			return context.DeadlineExceeded
+		}
 	case p.net.meets(LostRequest):
 		return apiserver.ConnectionLost(r)
 	case p.net.meets(Throttled):
 		return apiserver.Throttled(time.Second)
+	}
+	if !t.deadline.IsZero() && !w.now.Before(t.deadline) {
+		return context.DeadlineExceeded
 	}
 	if r.Verb == "list" && r.Resource == "pods" {
 		t.listed = w.server.Revision()
@@ -77,7 +83,19 @@ func (p *process) around(r apiserver.Request, run func() error) error {
 	case lost:
 		return apiserver.ConnectionLost(r)
 	case p.net.meets(SlowAnswer):
-		t.pause(w.between(time.Second, 20*time.Second))
+		if t.pauseUntilDeadline(w.between(time.Second, 20*time.Second)) {
+			return context.DeadlineExceeded
+		}
 	}
 	return err
+}
+
+// pauseUntilDeadline is pause, but tells if the thread's deadline came first.
+func (t *thread) pauseUntilDeadline(d time.Duration) bool {
+	if left := t.deadline.Sub(t.p.w.now); !t.deadline.IsZero() && left < d {
+		t.pause(max(0, left))
+		return true
+	}
+	t.pause(d)
+	return false
 }

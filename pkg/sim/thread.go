@@ -63,6 +63,8 @@ type thread struct {
 	woken <-chan struct{}
 	// cancelled ends its waits early; nil: nothing does.
 	cancelled func() bool
+	// deadline is when its requests end, whatever their state; zero: never.
+	deadline time.Time
 	// listed is the revision of its last list of pods.
 	listed int64
 }
