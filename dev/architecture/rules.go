@@ -49,7 +49,7 @@ var pureImports = []string{
 	"bytes", "cmp", "container/heap", "container/list", "encoding", "encoding/base64", "encoding/binary", "encoding/hex", "encoding/json",
 	"errors", "fmt", "hash", "hash/crc32", "hash/fnv", "io", "iter", "maps", "math", "math/big", "math/bits", "reflect", "regexp", "slices", "sort",
 	"strconv", "strings", "text/tabwriter", "time", "unicode", "unicode/utf8", "unique",
-	"github.com/pkg/errors", "k8s.io/apimachinery/pkg/util/version",
+	"github.com/pkg/errors", "golang.org/x/mod/semver",
 }
 
 // impure are calls that pure packages' imports would let them make.

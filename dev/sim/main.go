@@ -24,7 +24,7 @@ func main() {
 	partial := flag.Bool("partial", false, "it is no failure that a kind of fault never struck")
 	flag.Parse()
 	// Runs are short-lived and small: collecting less often is faster.
-	debug.SetGCPercent(400)
+	debug.SetGCPercent(800)
 	if *replay != "" {
 		os.Exit(play(*replay, *lines))
 	}

@@ -1,98 +1,26 @@
 package marker
 
-import (
-	"cmp"
-	"regexp"
-	"slices"
-	"strconv"
-	"strings"
-)
+import "golang.org/x/mod/semver"
 
-// semantic is semver.org's own expression. apimachinery's parser is laxer in places, and where it
-// compares a number with a word in pre-releases it has no order: 2 < 10 < 1a < 2.
-var semantic = regexp.MustCompile(`^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)` +
-	`(?:-((?:0|[1-9]\d*|\d*[A-Za-z-][0-9A-Za-z-]*)(?:\.(?:0|[1-9]\d*|\d*[A-Za-z-][0-9A-Za-z-]*))*))?` +
-	`(?:\+[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?$`)
-
-// semanticVersion is what counts in the order of versions; build metadata doesn't.
-type semanticVersion struct {
-	release    [3]uint64
-	preRelease string
-}
-
-func parseVersion(s string) (semanticVersion, bool) {
-	var v semanticVersion
-	parts := semantic.FindStringSubmatch(s)
-	if parts == nil || len(s) > maxToken {
-		return v, false
-	}
-	for i := range v.release {
-		n, err := strconv.ParseUint(parts[1+i], 10, 64)
-		if err != nil {
-			// Too large for a host as well.
-			return v, false
-		}
-		v.release[i] = n
-	}
-	v.preRelease = parts[4]
-	return v, true
-}
-
-// ValidVersion tells if s is a semantic version as a Bottlerocket host writes it: no leading v.
+// ValidVersion tells if s is a semantic version (semver.org) as a Bottlerocket host writes it: all three
+// numbers, no leading v. apimachinery's parser is laxer in places and has no order of pre-releases.
 func ValidVersion(s string) bool {
-	_, ok := parseVersion(s)
-	return ok
+	v := "v" + s
+	// What the library adds to a short form such as 1.2 isn't there.
+	return len(s) <= maxToken && semver.IsValid(v) && semver.Canonical(v)+semver.Build(v) == v
 }
 
-// CompareVersions orders two valid versions by semantic versioning: -1, 0 or 1. A version that isn't
-// valid is lower than every valid one, so that it never counts as an update.
+// CompareVersions orders two valid versions by semantic versioning: -1, 0 or 1; build metadata doesn't
+// count. A version that isn't valid is lower than every valid one, so that it never counts as an update.
 func CompareVersions(a, b string) int {
-	va, validA := parseVersion(a)
-	vb, validB := parseVersion(b)
+	validA, validB := ValidVersion(a), ValidVersion(b)
 	switch {
-	case !validA && !validB:
-		return 0
-	case !validA:
-		return -1
-	case !validB:
+	case validA && validB:
+		return semver.Compare("v"+a, "v"+b)
+	case validA:
 		return 1
-	}
-	if c := slices.Compare(va.release[:], vb.release[:]); c != 0 {
-		return c
-	}
-	return comparePreReleases(va.preRelease, vb.preRelease)
-}
-
-// comparePreReleases is rule 11 of semver.org: identifiers from left to right, numbers below words, and
-// no identifiers at all above all.
-func comparePreReleases(a, b string) int {
-	switch {
-	case a == b:
-		return 0
-	case a == "":
-		return 1
-	case b == "":
+	case validB:
 		return -1
 	}
-	p, q := strings.Split(a, "."), strings.Split(b, ".")
-	for i := range min(len(p), len(q)) {
-		if c := compareIdentifiers(p[i], q[i]); c != 0 {
-			return c
-		}
-	}
-	return cmp.Compare(len(p), len(q))
-}
-
-func compareIdentifiers(a, b string) int {
-	numberA, numberB := strings.Trim(a, "0123456789") == "", strings.Trim(b, "0123456789") == ""
-	switch {
-	case numberA && !numberB:
-		return -1
-	case numberB && !numberA:
-		return 1
-	case numberA && len(a) != len(b):
-		// Numbers have no leading zeros.
-		return cmp.Compare(len(a), len(b))
-	}
-	return strings.Compare(a, b)
+	return 0
 }

@@ -22,7 +22,8 @@ func TestValidVersion(t *testing.T) {
 		"1.026.1":                     false,
 		"0.0.0-020000000000000000000": false,
 		"latest":                      false,
-		"1.99999999999999999999.0":    false,
+		// No host has it, but it is one, and it has its place in the order.
+		"1.99999999999999999999.0": true,
 	} {
 		assert.Equal(t, ValidVersion(v), valid, "%q", v)
 	}

@@ -44,12 +44,17 @@ type machine struct {
 
 func (w *world) newMachine(i int) *machine {
 	m := &machine{w: w, name: fmt.Sprintf("machine-%d", i), nodeName: fmt.Sprintf("node-%d", i), labelled: true, rebooted: map[string]int{}}
+	prepare := 4 * time.Second
+	if w.chance(6) {
+		// Long enough for an agent to look less often.
+		prepare = 2 * time.Minute
+	}
 	var err error
 	m.host, err = hostsim.New(hostsim.Config{
 		Name: m.name, Version: firstVersion, Repo: w.repo, Now: func() time.Time { return w.now },
 		Settings: hostsim.Settings{Seed: uint32(i * 100)},
 		Latencies: hostsim.Latencies{
-			Refresh: w.between(50*time.Millisecond, time.Second), Prepare: w.between(time.Second, 12*time.Second),
+			Refresh: w.between(50*time.Millisecond, time.Second), Prepare: w.between(500*time.Millisecond, prepare),
 			Activate: w.between(50*time.Millisecond, 500*time.Millisecond), Deactivate: w.between(50*time.Millisecond, 500*time.Millisecond),
 		},
 		OnReboot: func() { w.after(0, m.rebootAsked) },
