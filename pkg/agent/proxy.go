@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
@@ -21,6 +22,9 @@ import (
 const (
 	requestTimeout = 20 * time.Second
 	listTimeout    = time.Minute
+	// watchAgain is the pause after a watch that failed, doubled up to watchAgainMost.
+	watchAgain     = 800 * time.Millisecond
+	watchAgainMost = 10 * time.Second
 )
 
 // ProxyConfig says where the proxy is and how the agent and it know each other.
@@ -112,7 +116,10 @@ func (p *Proxy) Watch(ctx context.Context, seen func(*Seen)) {
 		},
 	}
 	go cache.NewReflectorWithOptions(source, &metav1.PartialObjectMetadata{}, sink{p.name, heard},
-		cache.ReflectorOptions{Name: "node"}).RunWithContext(ctx)
+		cache.ReflectorOptions{Name: "node", Backoff: &wait.Backoff{
+			// client-go's own goes up to 30 s, twice that with jitter, in which an intent goes unheard.
+			Duration: watchAgain, Factor: 2, Steps: 10, Cap: watchAgainMost, Jitter: 1,
+		}}).RunWithContext(ctx)
 	<-ctx.Done()
 }
 
