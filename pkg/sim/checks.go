@@ -141,6 +141,9 @@ func (c *checks) node(actor string, controller bool, before, after *corev1.Node)
 	if before == nil {
 		return
 	}
+	if m := momentOf(before, after); m != "" && len(w.awaited) > 0 {
+		w.moment(after.Name, m)
+	}
 	switch {
 	case actor == "proxy":
 		c.report(before, after)

@@ -24,7 +24,7 @@ func (w *world) apply(f Fault) {
 	m := w.machines[f.On%len(w.machines)]
 	c := w.controllers[f.On%len(w.controllers)]
 	end := w.now.Add(f.For)
-	w.note("fault", "%s on=%d for=%s n=%d", f.Kind, f.On, f.For, f.N)
+	w.note("fault", "%s on=%d for=%s n=%d %s", f.Kind, f.On, f.For, f.N, f.When)
 	switch f.Kind {
 	case CrashController:
 		if c.process != nil && !c.process.dead {

@@ -92,7 +92,11 @@ func (w *world) setUp() {
 	w.after(w.between(0, 2*time.Minute), func() { w.release() })
 	for _, f := range w.scenario.Faults {
 		w.after(f.At, func() {
-			if !w.calm {
+			switch {
+			case w.calm:
+			case f.When != "":
+				w.await(f)
+			default:
 				w.apply(f)
 			}
 		})

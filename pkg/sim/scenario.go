@@ -42,11 +42,34 @@ type Fault struct {
 	For time.Duration
 	// N refines some kinds: a variant, one request in so many.
 	N int
+	// When puts the fault off to the next such moment of any node after At, and lets it hit that node's
+	// machine; empty: at At.
+	When Moment
 }
+
+// Moment is a write after which much depends on who comes next.
+type Moment string
+
+// The moments of a node's way.
+const (
+	AtPrepare Moment = "prepare"
+	AtCordon  Moment = "cordon"
+	AtReboot  Moment = "reboot"
+	AtBusy    Moment = "busy"
+	AtAnswer  Moment = "answer"
+	AtReturn  Moment = "return"
+	AtEnd     Moment = "end"
+)
+
+var moments = []Moment{AtPrepare, AtCordon, AtReboot, AtBusy, AtAnswer, AtReturn, AtEnd}
 
 // String is a line of the text form.
 func (f Fault) String() string {
-	return fmt.Sprintf("%s %s on=%d for=%s n=%d", f.At, f.Kind, f.On, f.For, f.N)
+	s := fmt.Sprintf("%s %s on=%d for=%s n=%d", f.At, f.Kind, f.On, f.For, f.N)
+	if f.When != "" {
+		s += " when=" + string(f.When)
+	}
+	return s
 }
 
 // Generate makes the scenario of a seed.
@@ -67,6 +90,9 @@ func Generate(seed uint64) Scenario {
 			On:   r.IntN(s.Nodes),
 			For:  time.Duration(r.Int64N(int64(1<<r.IntN(9)) * int64(2*time.Second))).Truncate(time.Millisecond),
 			N:    r.IntN(16),
+		}
+		if r.IntN(2) == 0 {
+			f.When = moments[r.IntN(len(moments))]
 		}
 		s.Faults = append(s.Faults, f)
 	}
@@ -172,6 +198,10 @@ func (s *Scenario) fault(words []string) error {
 			f.For, err = time.ParseDuration(value)
 		case "n":
 			f.N, err = strconv.Atoi(value)
+		case "when":
+			if f.When = Moment(value); !slices.Contains(moments, f.When) {
+				err = errors.New("no such moment")
+			}
 		default:
 			err = errors.New("no such refinement")
 		}

@@ -48,9 +48,11 @@ type world struct {
 	agentMetrics      *agent.Metrics
 
 	restores []*restoring
-	checks   checks
-	trace    trace
-	struck   map[Kind]int
+	// awaited are faults that were put off to a moment.
+	awaited []Fault
+	checks  checks
+	trace   trace
+	struck  map[Kind]int
 	// people is the client of those who are neither Kubernetes nor the operator.
 	people *apiserver.Client
 	// newest is the version published last; releases and renames count.

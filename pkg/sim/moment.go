@@ -1,0 +1,71 @@
+package sim
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
+)
+
+// await lets a fault happen at its moment.
+func (w *world) await(f Fault) { w.awaited = append(w.awaited, f) }
+
+// moment lets what was put off to it happen, within the time of a few requests.
+func (w *world) moment(node string, m Moment) {
+	if w.calm {
+		return
+	}
+	for i, f := range w.awaited {
+		if f.When != m {
+			continue
+		}
+		w.awaited = append(w.awaited[:i:i], w.awaited[i+1:]...)
+		for i, machine := range w.machines {
+			if machine.nodeName == node {
+				f.On = i
+			}
+		}
+		d := w.between(0, 60*time.Millisecond)
+		if w.chance(4) {
+			d = w.between(0, 10*time.Second)
+		}
+		w.after(d, func() {
+			if !w.calm {
+				w.apply(f)
+			}
+		})
+		return
+	}
+}
+
+// momentOf finds out which moment a write of a node is.
+func momentOf(before, after *corev1.Node) Moment {
+	switch was, is := has(before, marker.KeyDisruption), has(after, marker.KeyDisruption); {
+	case !was && is:
+		return AtCordon
+	case was && !is:
+		return AtEnd
+	}
+	action := annotation(after, marker.KeyActionWanted)
+	if annotation(before, marker.KeyIntentID) != annotation(after, marker.KeyIntentID) {
+		switch action {
+		case string(marker.ActionPrepareUpdate):
+			return AtPrepare
+		case string(marker.ActionRebootUpdate):
+			return AtReboot
+		}
+		if has(after, marker.KeyDisruption) {
+			return AtReturn
+		}
+		return ""
+	}
+	state := annotation(after, marker.KeyActionState)
+	if state == annotation(before, marker.KeyActionState) && annotation(before, marker.KeyActiveID) == annotation(after, marker.KeyActiveID) {
+		return ""
+	}
+	if state == string(marker.StateBusy) {
+		return AtBusy
+	}
+	return AtAnswer
+}
