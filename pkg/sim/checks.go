@@ -34,6 +34,8 @@ type checks struct {
 	came map[string]int64
 	// tampered are nodes, by UID, into whose marks people wrote: what stands isn't what was agreed.
 	tampered map[string]bool
+	// reasons are those that people could read, by machine.
+	reasons map[string]map[policy.Reason]bool
 	// held is the most nodes that were in our hands at once.
 	held int
 }
@@ -71,6 +73,18 @@ func annotation(n *corev1.Node, k marker.Key) string { return n.Annotations[stri
 func has(n *corev1.Node, k marker.Key) bool {
 	_, ok := n.Annotations[string(k)]
 	return ok
+}
+
+// told notes a reason that people can read.
+func (c *checks) told(node string, r policy.Reason) {
+	name := node
+	if m := c.w.cluster.machineOf(node); m != nil {
+		name = m.name
+	}
+	if c.reasons[name] == nil {
+		c.reasons[name] = map[policy.Reason]bool{}
+	}
+	c.reasons[name][r] = true
 }
 
 // wrote is told of every write.
@@ -316,6 +330,10 @@ func (c *checks) reboot(m *machine) {
 func (c *checks) decided(actor string, before, after *corev1.Node) {
 	w := c.w
 	k := c.of(after)
+	if waiting := annotation(after, marker.KeyWaitingFor); waiting != annotation(before, marker.KeyWaitingFor) {
+		reason, _, _ := strings.Cut(waiting, ":")
+		c.told(after.Name, policy.Reason(reason))
+	}
 	for _, key := range changedKeys(before, after) {
 		if !strings.HasPrefix(key, marker.Prefix) || key == string(marker.KeyPaused) {
 			w.violate("S5", "%s changed %s of %s", actor, key, after.Name)

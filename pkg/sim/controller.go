@@ -207,6 +207,7 @@ type recorder struct{ c *controllerProcess }
 func (r recorder) Event(node, _ string, warning bool, reason, message string) {
 	w := r.c.w
 	w.checks.events++
+	w.checks.told(node, policy.Reason(reason))
 	w.note(r.c.name, "%s: %s: %s", node, reason, message)
 }
 

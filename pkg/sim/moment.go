@@ -64,8 +64,11 @@ func momentOf(before, after *corev1.Node) Moment {
 	if state == annotation(before, marker.KeyActionState) && annotation(before, marker.KeyActiveID) == annotation(after, marker.KeyActiveID) {
 		return ""
 	}
-	if state == string(marker.StateBusy) {
+	switch {
+	case state != string(marker.StateBusy):
+		return AtAnswer
+	case action == string(marker.ActionRebootUpdate):
 		return AtBusy
 	}
-	return AtAnswer
+	return ""
 }

@@ -31,6 +31,9 @@ type Result struct {
 	// Steps is how many things happened, Updated how many machines ended on the newest version, Held
 	// the most nodes that were in our hands at once.
 	Steps, Nodes, Updated, Held int
+	// Reasons are those that people could read of each machine's node, in Events and in waiting-for, by
+	// the machine's name.
+	Reasons map[string]map[policy.Reason]bool
 	// Took is how long it was on the virtual clock.
 	Took  time.Duration
 	trace trace
@@ -61,7 +64,7 @@ func newWorld(s Scenario) *world {
 		now: time.Date(2026, 9, 21, 9, 0, 0, 0, time.UTC), repo: &hostsim.Repo{}, struck: map[Kind]int{}, log: quiet(), newest: firstVersion,
 		controllerMetrics: shared.controller, agentMetrics: shared.agent}
 	w.trace.begun = w.now
-	w.checks = checks{w: w, counted: map[string]int{}, nodes: map[string]*watched{}, came: map[string]int64{}, givenBack: map[string]time.Time{}, tampered: map[string]bool{}}
+	w.checks = checks{w: w, counted: map[string]int{}, nodes: map[string]*watched{}, came: map[string]int64{}, givenBack: map[string]time.Time{}, tampered: map[string]bool{}, reasons: map[string]map[policy.Reason]bool{}}
 	w.server = apiserver.New(func() time.Time { return w.now })
 	w.server.OnWrite(w.checks.wrote)
 	w.people = w.server.Client(people, func(_ apiserver.Request, run func() error) error { return run() })
@@ -312,7 +315,7 @@ func (w *world) atTheEnd() {
 
 func (w *world) result() Result {
 	r := Result{Scenario: w.scenario, Violation: w.checks.violation, Struck: w.struck, Checked: w.checks.counted, Steps: w.steps,
-		Nodes: len(w.machines), Held: w.checks.held, Took: w.now.Sub(w.begun()), trace: w.trace}
+		Nodes: len(w.machines), Held: w.checks.held, Reasons: w.checks.reasons, Took: w.now.Sub(w.begun()), trace: w.trace}
 	for _, m := range w.machines {
 		if m.up && m.host.Snapshot().Version == w.newest {
 			r.Updated++

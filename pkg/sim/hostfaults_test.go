@@ -1,0 +1,102 @@
+package sim_test
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"gotest.tools/v3/assert"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/sim"
+)
+
+// TestHostFaults plays each fault of a host (F1 to F30 of the Update API reference) through the whole
+// system: it must strike, people must be able to read what came of it, no promise may be broken, and the
+// fleet must end updated once it has passed.
+func TestHostFaults(t *testing.T) {
+	type want []policy.Reason
+	cases := map[sim.Kind]struct {
+		when sim.Moment
+		last time.Duration
+		n    int
+		// reasons are what people read of the node; none: the fault costs time, or nothing at all.
+		reasons want
+	}{
+		// Somebody else's command is waited for.
+		"F1": {when: sim.AtPrepare, n: 1, last: time.Minute},
+		// An own command that never ends is the matter of the controller's deadline.
+		"F2": {when: sim.AtPrepare, last: 31 * time.Minute, reasons: want{policy.ReasonPrepareDeadline}},
+		// A refresh that fails changes nothing: what was offered stays offered.
+		"F3": {n: 4},
+		"F4": {n: 4, last: 10 * time.Minute, reasons: want{policy.ReasonPrepareFailed}},
+		"F5": {n: 3, last: 10 * time.Minute, reasons: want{policy.ReasonPrepareFailed}},
+		// The offer goes away under the agent's hands: given back, and nothing counted.
+		"F6":  {n: 4, last: 2 * time.Minute},
+		"F7":  {n: 4, last: 10 * time.Minute, reasons: want{policy.ReasonPrepareFailed}},
+		"F8":  {n: 4, last: 10 * time.Minute, reasons: want{policy.ReasonRebootFailed}},
+		"F9":  {n: 4, last: 10 * time.Minute, reasons: want{policy.ReasonPrepareFailed}},
+		"F10": {when: sim.AtPrepare, n: 4, last: time.Minute, reasons: want{policy.ReasonPrepareFailed}},
+		// The agent's process ends and finds the new socket.
+		"F11": {when: sim.AtPrepare},
+		"F12": {when: sim.AtPrepare, n: 3, last: time.Minute},
+		"F13": {when: sim.AtPrepare, n: 9, last: time.Minute},
+		// No answer to a reboot is proof: ten minutes later it is called failed.
+		"F14": {when: sim.AtReboot, n: 4, last: 11 * time.Minute, reasons: want{policy.ReasonRebootFailed}},
+		"F15": {when: sim.AtReboot, n: 3, last: time.Minute},
+		"F16": {when: sim.AtReboot, n: 4, last: 11 * time.Minute, reasons: want{policy.ReasonRebootFailed}},
+		"F17": {when: sim.AtReboot, n: 4, last: 4 * time.Minute, reasons: want{policy.ReasonRolledBack}},
+		"F18": {when: sim.AtBusy, last: 6 * time.Minute, reasons: want{policy.ReasonReturning, policy.ReasonLost}},
+		// A reboot by somebody else after the cordon is the reboot, and before it the stage is gone.
+		"F19": {when: sim.AtCordon, last: time.Minute, reasons: want{policy.ReasonRebootedEarly}},
+		"F20": {when: sim.AtCordon, reasons: want{policy.ReasonRebootedEarly, policy.ReasonRolledBack}},
+		"F21": {when: sim.AtCordon, last: time.Minute, reasons: want{policy.ReasonRebootFailed}},
+		"F22": {when: sim.AtPrepare},
+		// What isn't offered yet isn't missed.
+		"F23": {last: 2 * time.Minute},
+		"F24": {last: 2 * time.Minute, reasons: want{}},
+		"F25": {n: 8, last: 2 * time.Minute, reasons: want{policy.ReasonHostError}},
+		// The agent reads no settings.
+		"F26": {last: 5 * time.Minute},
+		"F27": {n: 4, last: 2 * time.Minute},
+		"F28": {last: 2 * time.Minute},
+		"F29": {last: 10 * time.Minute, n: 3},
+		"F30": {when: sim.AtPrepare, n: 4, last: time.Minute, reasons: want{policy.ReasonPrepareFailed}},
+	}
+	for i := 1; i <= 30; i++ {
+		id := sim.Kind(fmt.Sprintf("F%d", i))
+		t.Run(string(id), func(t *testing.T) {
+			c, ok := cases[id]
+			assert.Assert(t, ok, "no case for %s", id)
+			s := sim.Scenario{Seed: uint64(i), Nodes: 3, Controllers: 1, MaxUnavailable: 1, MaxLost: 1, MaxStaging: 3, Soak: 5 * time.Second,
+				Refresh: 4 * time.Minute, Live: 3 * time.Minute, Trouble: 15*time.Minute + 4*c.last,
+				Faults: []sim.Fault{{At: time.Second, Kind: id, On: 1, For: c.last, N: c.n, When: c.when}}}
+			r := sim.Run(s)
+			var trace bytes.Buffer
+			r.Trace(&trace, 0)
+			assert.Equal(t, r.Violation, "", "%s", trace.String())
+			assert.Assert(t, r.Struck[id] > 0, "it never struck\n%s", trace.String())
+			assert.Equal(t, r.Updated, r.Nodes, "%s", trace.String())
+			var told []policy.Reason
+			for _, reasons := range r.Reasons {
+				for reason := range reasons {
+					if reason != "" && !slices.Contains(told, reason) {
+						told = append(told, reason)
+					}
+				}
+			}
+			slices.Sort(told)
+			for _, reason := range c.reasons {
+				assert.Assert(t, slices.Contains(told, reason), "people can't read %s, but %v\n%s", reason, told, trace.String())
+			}
+			if len(c.reasons) == 0 {
+				// Nothing alarms anybody.
+				for _, reason := range told {
+					assert.Assert(t, !reason.Troubling() || reason == policy.ReasonEvictionBlocked, "people are warned of %s\n%s", reason, trace.String())
+				}
+			}
+		})
+	}
+}
