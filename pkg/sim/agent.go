@@ -35,6 +35,8 @@ type agentProcess struct {
 	// hindered is until when the process can't be started.
 	hindered time.Time
 	offset   time.Duration
+	// judged is the proxy's clock when it judged the last write.
+	judged time.Time
 }
 
 // podScheduled makes the pod on the machine's node.
@@ -248,7 +250,8 @@ func (x *proxied) Patch(ctx context.Context, patch agent.Patch) (*agent.Seen, er
 		return nil, err
 	}
 	live := authorizer.Live{Name: n.Name, UID: string(n.UID), ResourceVersion: n.ResourceVersion, Annotations: n.Annotations, Unschedulable: n.Spec.Unschedulable}
-	if refusal := authorizer.Judge(authorizer.Write{Identity: x.a.identity, Live: live, Patch: p, Now: w.now.Add(w.proxyClock)}); refusal != nil {
+	x.a.judged = w.now.Add(w.proxyClock)
+	if refusal := authorizer.Judge(authorizer.Write{Identity: x.a.identity, Live: live, Patch: p, Now: x.a.judged}); refusal != nil {
 		w.note(x.p.name, "the proxy refuses: %s: %s", refusal.Reason, refusal.Message)
 		return nil, &apierrors.StatusError{ErrStatus: refusal.Status()}
 	}

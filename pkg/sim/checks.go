@@ -257,7 +257,7 @@ func (c *checks) report(before, after *corev1.Node) {
 		k.failed[id] = true
 	case string(marker.StateBusy):
 		c.count("S3")
-		if until, err := time.Parse(time.RFC3339, annotation(after, marker.KeyIntentUntil)); err != nil || !w.now.Add(w.proxyClock).Before(until) {
+		if until, err := time.Parse(time.RFC3339, annotation(after, marker.KeyIntentUntil)); err != nil || !w.cluster.machineOf(after.Name).agent.judged.Before(until) {
 			w.violate("S3", "%s began intent %q after its end", after.Name, id)
 		}
 		if has(before, marker.KeyPaused) {

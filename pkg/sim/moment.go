@@ -16,10 +16,15 @@ func (w *world) moment(node string, m Moment) {
 	if w.calm {
 		return
 	}
-	for i, f := range w.awaited {
-		if f.When != m {
+	at := time.Duration(-1)
+	for i := 0; i < len(w.awaited); {
+		f := w.awaited[i]
+		// One at a time, or those that belong together.
+		if f.When != m || at >= 0 && f.At != at {
+			i++
 			continue
 		}
+		at = f.At
 		w.awaited = append(w.awaited[:i:i], w.awaited[i+1:]...)
 		for i, machine := range w.machines {
 			if machine.nodeName == node {
@@ -35,7 +40,6 @@ func (w *world) moment(node string, m Moment) {
 				w.apply(f)
 			}
 		})
-		return
 	}
 }
 

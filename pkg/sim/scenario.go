@@ -96,9 +96,25 @@ func Generate(seed uint64) Scenario {
 		}
 		s.Faults = append(s.Faults, f)
 	}
+	// And pairs: what others do at a moment in which one of ours is hindered.
+	for range r.IntN(4) {
+		at, when := time.Duration(r.Int64N(int64(s.Trouble))).Truncate(time.Millisecond), moments[r.IntN(len(moments))]
+		for _, kind := range []Kind{hindrances[r.IntN(len(hindrances))], doings[r.IntN(len(doings))]} {
+			s.Faults = append(s.Faults, Fault{At: at, Kind: kind, On: r.IntN(s.Nodes), When: when, N: r.IntN(16),
+				For: time.Duration(r.Int64N(int64(1<<r.IntN(7)) * int64(time.Second))).Truncate(time.Millisecond)})
+		}
+	}
 	slices.SortStableFunc(s.Faults, func(a, b Fault) int { return int(a.At - b.At) })
 	return s
 }
+
+// hindrances keep a process of the operator from its work, doings are what hosts and people do meanwhile.
+var (
+	hindrances = []Kind{CrashController, FreezeController, CrashAgent, FreezeAgent, APIServerDown, ProxyDown, LostAnswer, LostRequest, WatchLag,
+		SlowRequest, SlowAnswer}
+	doings = []Kind{PowerCut, SlowBoot, NodeFlaps, NodeUnwell, NodeDeleted, AgentPodReplaced, PersonCordons, PersonUncordons, PersonPauses,
+		PersonUnlabels, PersonEditsSlots, CrashController, Withdrawn, NewRelease, ControllerClock, "F8", "F14", "F15", "F16", "F17", "F18", "F19", "F20", "F21"}
+)
 
 // settings of the policy; the deadlines are short, so that runs are, but in the same order as the defaults.
 func (s Scenario) settings() policy.Settings {
