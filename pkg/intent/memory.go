@@ -13,6 +13,8 @@ const (
 	spent = 1 << 20
 	// refreshAgain is when a refresh that failed is tried again, doubled with each failure.
 	refreshAgain = 2 * time.Minute
+	// refreshDoublings is more of them than any interval needs.
+	refreshDoublings = 10
 )
 
 // Memory is what an agent's process knows beside the node and the host. It dies with the process, which
@@ -179,5 +181,24 @@ func (m *Memory) nextRefresh() time.Duration {
 	if !m.refreshFailed {
 		return m.refreshEvery
 	}
-	return min(m.refreshEvery, refreshAgain<<min(m.refreshFailures, 10))
+	return min(m.refreshEvery, refreshAgain<<min(m.refreshFailures, refreshDoublings))
+}
+
+// Terms are other words for the same: moments for moments, and names for intents, boots and the host's records.
+type Terms struct {
+	Moment              func(time.Time) time.Time
+	ID, Boot, Timestamp func(string) string
+}
+
+// In returns m in other terms, with counts cut where a higher one makes no difference any more. Two
+// memories that are equal in such terms lead to the same steps.
+func (m Memory) In(t Terms) Memory {
+	m.started, m.refreshTried, m.lockedSince = t.Moment(m.started), t.Moment(m.refreshTried), t.Moment(m.lockedSince)
+	m.bootID = t.Boot(m.bootID)
+	m.asked.At, m.asked.ID, m.asked.Before = t.Moment(m.asked.At), t.ID(m.asked.ID), t.Timestamp(m.asked.Before)
+	m.asked.Unchanged = min(m.asked.Unchanged, max(tries, unchangedLooks))
+	m.affirmed, m.attempt.id = t.ID(m.affirmed), t.ID(m.attempt.id)
+	m.attempt.count = min(m.attempt.count, tries)
+	m.refreshFailures = min(m.refreshFailures, refreshDoublings)
+	return m
 }

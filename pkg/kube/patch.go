@@ -3,28 +3,13 @@ package kube
 import (
 	"encoding/json"
 
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
 
 // patch returns the merge patch that turns a node with these annotations into c, or nil if nothing
 // changes. The resourceVersion in it makes it fail if anything was written to the node since.
 func patch(annotations map[string]string, c *policy.Change) ([]byte, error) {
-	diff := map[marker.Key]*string{}
-	if c.RemoveAll {
-		for k := range annotations {
-			if marker.Owns(marker.WriterController, k) || marker.Owns(marker.WriterAgent, k) {
-				diff[marker.Key(k)] = nil
-			}
-		}
-	} else {
-		for k, v := range marker.Diff(annotations, marker.Encode(c.Marks), marker.WriterController) {
-			diff[k] = v
-		}
-	}
-	if c.DropRetry {
-		diff[marker.KeyRetry] = nil
-	}
+	diff := c.Diff(annotations)
 	if len(diff) == 0 && c.Unschedulable == nil {
 		return nil, nil
 	}

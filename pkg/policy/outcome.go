@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"maps"
 	"time"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
@@ -48,6 +49,24 @@ type Change struct {
 	DropRetry bool
 	// RemoveAll removes every annotation of ours, the agent's too.
 	RemoveAll bool
+}
+
+// Diff returns what c changes of the annotations that stand on its node: a value to set, or nil to delete.
+func (c *Change) Diff(stands map[string]string) map[marker.Key]*string {
+	diff := map[marker.Key]*string{}
+	if c.RemoveAll {
+		for k := range stands {
+			if marker.Owns(marker.WriterController, k) || marker.Owns(marker.WriterAgent, k) {
+				diff[marker.Key(k)] = nil
+			}
+		}
+	} else {
+		maps.Copy(diff, marker.Diff(stands, marker.Encode(c.Marks), marker.WriterController))
+	}
+	if c.DropRetry {
+		diff[marker.KeyRetry] = nil
+	}
+	return diff
 }
 
 // Standing is one managed node in a plan.
