@@ -16,7 +16,7 @@ import (
 // after a failed one were done all the same.
 func (t *Term) carryOut(ctx context.Context, s fleet.Snapshot, out policy.Outcome) error {
 	var first error
-	work := policy.NewWork(s, out)
+	work := policy.NewWork(out)
 	for task, more := work.Next(); more; task, more = work.Next() {
 		if ctx.Err() != nil {
 			return ctx.Err()

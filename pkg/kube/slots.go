@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
+	"strconv"
 	"sync"
 
 	"github.com/pkg/errors"
@@ -31,6 +32,10 @@ func (e *SlotsUnreadableError) Error() string {
 
 // Unwrap returns the cause.
 func (e *SlotsUnreadableError) Unwrap() error { return e.Err }
+
+// takesKey counts the writes that took slots: a write that changes nothing leaves the resourceVersion as
+// it is, and then it would fail nobody who writes from an older look.
+const takesKey = "takes"
 
 // slots is the list of slot holders as it was last read or written. It may be old; every change is a
 // compare-and-swap on the resourceVersion, so an old list can't be written from.
@@ -64,8 +69,9 @@ func (k *Cluster) Slots(ctx context.Context) (map[string]string, error) {
 	return holders(s.object)
 }
 
-// ChangeSlots adds and removes holders in one compare-and-swap. After ErrConflict look again: another
-// leader has written.
+// ChangeSlots adds and removes holders in one compare-and-swap. Adding is always a write, also of one that
+// holds a slot already: who is about to free it from an older look then can't. After ErrConflict look
+// again: another leader has written.
 func (k *Cluster) ChangeSlots(ctx context.Context, add map[string]string, remove []string) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
@@ -86,7 +92,7 @@ func (k *Cluster) ChangeSlots(ctx context.Context, add map[string]string, remove
 	for _, uid := range remove {
 		delete(after, uid)
 	}
-	if maps.Equal(held, after) {
+	if len(add) == 0 && maps.Equal(held, after) {
 		return nil
 	}
 	value, err := json.Marshal(after)
@@ -98,6 +104,11 @@ func (k *Cluster) ChangeSlots(ctx context.Context, add map[string]string, remove
 		object.Data = map[string]string{}
 	}
 	object.Data[slotsKey] = string(value)
+	if len(add) > 0 {
+		// What isn't a number begins anew; it differs all the same.
+		takes, _ := strconv.ParseUint(object.Data[takesKey], 10, 32)
+		object.Data[takesKey] = strconv.FormatUint(takes+1, 10)
+	}
 	s.object = nil
 	written, err := s.client.CoreV1().ConfigMaps(s.namespace).Update(ctx, object, metav1.UpdateOptions{})
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {

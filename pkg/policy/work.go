@@ -3,7 +3,6 @@ package policy
 import (
 	"maps"
 
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
 )
 
@@ -11,7 +10,9 @@ import (
 type TaskKind string
 
 const (
-	// TaskTakeSlots adds Task.Take to the slot list, by compare-and-swap on the list that was planned from.
+	// TaskTakeSlots adds Task.Take to the slot list, by compare-and-swap on the list that was planned
+	// from. It is a write also if they all stand there: so the list is certain to be the latest, and
+	// who is about to free one of them from what he read before meets a conflict.
 	TaskTakeSlots TaskKind = "take slots"
 	// TaskLookEmpty looks live that nothing is left to evict from the step's node.
 	TaskLookEmpty TaskKind = "look for pods"
@@ -47,11 +48,11 @@ type Work struct {
 	task    Task
 }
 
-// NewWork begins to carry out a plan that was made from s.
-func NewWork(s fleet.Snapshot, out Outcome) *Work {
+// NewWork begins to carry out a plan.
+func NewWork(out Outcome) *Work {
 	w := &Work{take: map[string]string{}, steps: out.Steps}
 	for _, step := range out.Steps {
-		if _, held := s.Slots[step.UID]; step.TakesSlot && !held {
+		if step.TakesSlot {
 			w.take[step.UID] = step.Node
 		}
 	}
