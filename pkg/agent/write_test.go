@@ -105,10 +105,12 @@ func TestNewProcessAffirmsBusyBeforeItGoesOn(t *testing.T) {
 	w.until("affirmed", func() bool { return len(w.node.patches) > patches })
 	p := w.node.patches[patches]
 	assert.Equal(t, p.ResourceVersion, fmt.Sprint(version))
+	words := p.Annotations[marker.KeyMessage]
+	assert.Assert(t, words != nil && *words != "")
 	assert.DeepEqual(t, p.Annotations, map[marker.Key]*string{
-		marker.KeyActiveID: ptr(id), marker.KeyActionState: ptr(string(marker.StateBusy)),
+		marker.KeyActiveID: ptr(id), marker.KeyActionState: ptr(string(marker.StateBusy)), marker.KeyMessage: words,
 	})
-	assert.Equal(t, w.node.version, version, "it changes nothing")
+	assert.Assert(t, w.node.version != version, "an answer that the predecessor had on its way meets a conflict")
 	w.until("rebooted", w.answered(marker.StateReady))
 }
 

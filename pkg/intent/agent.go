@@ -289,10 +289,20 @@ func prepare(v View, answer marker.State) Step {
 	return ask(v, answer, CommandPrepare)
 }
 
+// busy begins an intent, or takes up what an earlier process began. The words of the latter are this
+// process's own, so that the write changes something: one that doesn't leaves the resourceVersion as it
+// is, and an answer that the earlier process had on its way could still follow it.
+func busy(v View, answer marker.State) Step {
+	if answer != marker.StateBusy {
+		return report(marker.StateBusy, "")
+	}
+	return report(marker.StateBusy, "taken up by the agent that started at %s", v.Started.UTC().Format(time.RFC3339Nano))
+}
+
 // ask writes busy before it touches the host.
 func ask(v View, answer marker.State, c Command) Step {
 	if answer != marker.StateBusy || v.Affirmed != v.Intent.ID {
-		return report(marker.StateBusy, "")
+		return busy(v, answer)
 	}
 	if step, ok := settle(v, c); ok && v.Asked.ID == v.Intent.ID {
 		return step
@@ -382,7 +392,7 @@ func continueReboot(v View) Step {
 	}
 	if v.Affirmed != v.Intent.ID {
 		if v.Now.Before(v.Intent.Until) {
-			return report(marker.StateBusy, "")
+			return busy(v, marker.StateBusy)
 		}
 		// Too late to begin, and this process can't know if its predecessor asked for the reboot.
 		if v.Now.Sub(v.Started) > RebootPatience {

@@ -163,7 +163,7 @@ func TestNextStabilize(t *testing.T) {
 func TestNextPrepare(t *testing.T) {
 	check(t, marker.ActionPrepareUpdate, []line{
 		{"busy before the host is touched", nil, "say busy"},
-		{"busy of an earlier process has to be accepted once more", []change{answered(marker.StateBusy)}, "say busy"},
+		{"busy of an earlier process has to be accepted once more", []change{answered(marker.StateBusy)}, "say busy: taken up by the agent that started at 2026-09-20T09:00:00Z"},
 		{"then the host is asked", []change{affirmed}, "ask prepare"},
 		{"it works", []change{affirmed, asked(intent.CommandPrepare, "t1"), locked(time.Minute)}, "wait"},
 		{"its own command takes longer than the patience with others'", []change{affirmed, asked(intent.CommandPrepare, "t1"), locked(40 * time.Minute)}, "wait"},
@@ -217,7 +217,7 @@ func TestNextReboot(t *testing.T) {
 		{"asked to reboot: only time tells", []change{active, affirmed, asked(intent.CommandReboot, "t3")}, "wait"},
 		{"never a second reboot for one intent by one process", []change{staged, affirmed, asked(intent.CommandReboot, "t3")}, "wait"},
 		{"ten minutes after the last request", []change{active, affirmed, asked(intent.CommandReboot, "t3"), with(func(v *intent.View) { v.Asked.At = v.Now.Add(-11 * time.Minute) })}, "say error: the host did not reboot within..."},
-		{"a new process touches nothing before its busy was accepted", []change{active, answered(marker.StateBusy)}, "say busy"},
+		{"a new process touches nothing before its busy was accepted", []change{active, answered(marker.StateBusy)}, "say busy: taken up by the agent that started at 2026-09-20T09:00:00Z"},
 		{"too late to begin, the predecessor's reboot may come", []change{active, answered(marker.StateBusy), late, fresh}, "wait"},
 		{"too late, and it didn't come", []change{active, answered(marker.StateBusy), late}, "say error: the host did not reboot in time"},
 		{"another version was activated: no reboot into it", []change{active, affirmed, asked(intent.CommandActivate, "t2"), with(func(v *intent.View) { v.Host.Staged = v3 })}, "say error: the host has 1.3.0 staged..."},
