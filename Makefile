@@ -19,6 +19,10 @@ NODES   ?= 6
 RUNS    ?= 1
 TIMES   ?= 3
 KEEP    ?= $(or $(TMPDIR),/tmp)/bottlerocket-chaos
+# Model: MINUTES is how long each of its searches takes, MEMORY how much memory, in MiB.
+MEMORY  ?= 6000
+# Sim: SEEDS is how many seeds, SEED the first of them.
+SEEDS   ?= 10000
 KIND_CLUSTER ?= bottlerocket-update-operator
 
 KUBECTL ?= kubectl
@@ -52,13 +56,27 @@ build: ## Build both commands for this machine into bin/
 test: ## Run all tests; the first run builds a Kubernetes control plane into the user's cache
 	go run ./dev/controlplane/cmd/build
 	@status=0; set -x; \
-	go test $(RACE) -p $(TEST_PARALLEL) -timeout $(TEST_TIMEOUT) ./pkg/... || status=1; \
+	go test $(RACE) -p $(TEST_PARALLEL) -timeout $(TEST_TIMEOUT) $$(go list ./pkg/... | grep -v /pkg/sim) || status=1; \
+	go test -p 1 -timeout $(TEST_TIMEOUT) ./pkg/sim/... || status=1; \
 	go test -p $(TEST_PARALLEL) -timeout $(TEST_TIMEOUT) ./cmd/... ./dev/... || status=1; \
 	exit $$status
 
 .PHONY: fuzz
 fuzz: ## Fuzz everything that decodes outside data, FUZZTIME for each target
 	@sh dev/fuzz.sh $(FUZZTIME)
+
+.PHONY: sim
+sim: ## Search SEEDS simulated rollouts, from SEED on, for one that breaks a promise
+	@go run ./dev/sim -seeds $(SEEDS) -seed $(or $(SEED),1)
+
+.PHONY: model
+model: ## Explore 3 nodes, 2 controllers and up to 2 faults, MINUTES for each of four searches, MEMORY MiB at most
+	@set -e; \
+	go test -c -o bin/model.test ./pkg/sim/model; \
+	for budget in 1 2; do for faults in 1 2; do \
+	  bin/model.test -test.run '^TestSearch$$' -test.timeout 0 -nodes 3 -controllers 2 -budget $$budget -faults $$faults \
+	    -within $(or $(MINUTES),10)m -memory $(MEMORY); \
+	done; done
 
 .PHONY: bench
 bench: ## Run the benchmarks, which print figures, in about eight minutes

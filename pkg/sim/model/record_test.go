@@ -1,0 +1,41 @@
+package model
+
+import (
+	"slices"
+	"testing"
+
+	"gotest.tools/v3/assert"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+)
+
+// What marks lose when they are put into terms makes no plan another one.
+func TestTermsChangeNoPlan(t *testing.T) {
+	m := New(Config{Nodes: 1, Controllers: 1, Budget: 1, Faults: 2, States: 20_000})
+	// The acts and reasons of a plan, and the reason why a node waits.
+	plan := func(r record, slot, drained bool) []policy.Reason {
+		c := column{cur: r, agent: agent{up: true}}
+		var out []policy.Reason
+		for _, s := range m.single(c, slot, drained) {
+			out = append(out, policy.Reason(s.Act), s.Reason)
+		}
+		return out
+	}
+	compared, different := 0, 0
+	m.translated = func(raw, in record) {
+		if raw.marks == in.marks {
+			return
+		}
+		compared++
+		for _, slot := range []bool{false, true} {
+			for _, drained := range []bool{false, true} {
+				if a, b := plan(raw, slot, drained), plan(in, slot, drained); !slices.Equal(a, b) && different < 3 {
+					different++
+					t.Errorf("%v becomes %v:\n%s\n%s", a, b, raw.marks, in.marks)
+				}
+			}
+		}
+	}
+	m.Run()
+	assert.Assert(t, compared > 1000, "%d", compared)
+}
