@@ -210,6 +210,7 @@ func (k *Cluster) catchUp(ctx context.Context) error {
 		}
 	}
 	k.mu.Unlock()
+	slices.Sort(late)
 	for _, name := range late {
 		if err := k.readLive(ctx, name); err != nil {
 			return err

@@ -43,7 +43,9 @@ func TestRefusedWriteIsFollowedByALiveLook(t *testing.T) {
 			defer cancel()
 			log, _ := test.NewNullLogger()
 			client := fake.NewClientset(nodeAt("5"))
-			k, err := NewCluster(ClusterConfig{Client: client, Namespace: "bottlerocket", Changed: func() {}, Now: time.Now, Log: log})
+			k, err := NewCluster(ClusterConfig{
+				Client: client, Namespace: "bottlerocket", Nodes: NodeInformer(client), Agents: AgentInformer(client, "bottlerocket", ""),
+				Changed: func() {}, Now: time.Now, Log: log})
 			assert.NilError(t, err)
 			done := make(chan struct{})
 			go func() { defer close(done); k.Run(ctx) }()

@@ -30,7 +30,7 @@ func FuzzSlots(f *testing.F) {
 	f.Fuzz(func(t *testing.T, value, uid string) {
 		client := fake.NewClientset(&corev1.ConfigMap{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: StateConfigMap}, Data: map[string]string{"slots": value, "other": "kept"}})
-		k, err := NewCluster(ClusterConfig{Client: client, Namespace: "ns"})
+		k, err := NewCluster(ClusterConfig{Client: client, Nodes: NodeInformer(client), Agents: AgentInformer(client, "", ""), Namespace: "ns"})
 		assert.NilError(t, err)
 		held, err := k.Slots(context.Background())
 		var object map[string]json.RawMessage
