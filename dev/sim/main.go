@@ -21,6 +21,7 @@ func main() {
 	replay := flag.String("replay", "", "run the scenario in this file instead, and show what happens")
 	lines := flag.Int("lines", 120, "how many lines of a failing run are shown; 0: all")
 	shrink := flag.Bool("shrink", true, "look for a smaller scenario that fails in the same way")
+	record := flag.String("record", "", "put the figures into this document too: docs/safety.md")
 	partial := flag.Bool("partial", false, "it is no failure that a kind of fault never struck")
 	flag.Parse()
 	// Runs are short-lived and small: collecting less often is faster.
@@ -28,7 +29,7 @@ func main() {
 	if *replay != "" {
 		os.Exit(play(*replay, *lines))
 	}
-	os.Exit(search(*first, *seeds, *workers, *lines, *shrink, *partial))
+	os.Exit(search(*first, *seeds, *workers, *lines, *shrink, *partial, *record))
 }
 
 func play(path string, lines int) int {
@@ -51,7 +52,7 @@ func play(path string, lines int) int {
 	return 0
 }
 
-func search(first, seeds uint64, workers, lines int, shrink, partial bool) int {
+func search(first, seeds uint64, workers, lines int, shrink, partial bool, record string) int {
 	began := time.Now()
 	var failed []sim.Result
 	f := sim.Search(first, seeds, workers, func(r sim.Result) bool {
@@ -67,7 +68,15 @@ func search(first, seeds uint64, workers, lines int, shrink, partial bool) int {
 		show(failed[0], lines, shrink)
 	}
 	took := time.Since(began)
-	fmt.Printf("%s; %s, %s for a seed on %d workers\n", f.String(), took.Round(time.Second), (took * time.Duration(workers) / time.Duration(max(1, f.Seeds))).Round(100*time.Microsecond), workers)
+	line := fmt.Sprintf("%s; %s, %s for a seed on %d workers", f.String(), took.Round(time.Second),
+		(took * time.Duration(workers) / time.Duration(max(1, f.Seeds))).Round(100*time.Microsecond), workers)
+	fmt.Println(line)
+	if record != "" {
+		if err := sim.Record(record, "the simulation", strings.ReplaceAll(line, "; ", "\n")); err != nil {
+			fmt.Fprintln(os.Stderr, "sim:", err)
+			return 2
+		}
+	}
 	if never := f.Never(); len(never) > 0 && !partial {
 		fmt.Printf("never struck, or never looked at: %s\n", strings.Join(never, " "))
 		return 1

@@ -250,6 +250,10 @@ func (w *world) unwell(m *machine, f Fault) {
 	d := f.For
 	if f.Kind == NodeFlaps {
 		d = min(d, 10*time.Second)
+		if f.N%2 == 0 {
+			// Too short for anybody to see it: only the transition's time tells.
+			d = time.Duration(1+f.N) * time.Millisecond
+		}
 	}
 	w.restore(d, func() {
 		m.unwell = false

@@ -11,6 +11,7 @@ import (
 	"gotest.tools/v3/assert"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/sim"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/sim/model"
 )
 
@@ -27,6 +28,7 @@ var (
 	states      = flag.Int("states", 0, "bound on the states; 0 is none")
 	within      = flag.Duration("within", 0, "bound on the time; 0 is none")
 	memory      = flag.Uint64("memory", 0, "bound on the memory, in MiB; 0 is none")
+	record      = flag.String("record", "", "TestSmallFleets puts its figures into this document: docs/safety.md")
 )
 
 func search(t *testing.T, c model.Config) model.Figures {
@@ -49,6 +51,7 @@ func TestSearch(t *testing.T) {
 
 // The smaller ones come first, as they find most of what there is to be found, with a shorter trace.
 func TestSmallFleets(t *testing.T) {
+	var figures strings.Builder
 	for _, c := range []model.Config{
 		{Nodes: 1, Controllers: 1, Budget: 1, Faults: 1, Notes: true, Clock: true},
 		{Nodes: 1, Controllers: 2, Budget: 1, Faults: 1, Full: true},
@@ -57,13 +60,18 @@ func TestSmallFleets(t *testing.T) {
 		{Nodes: 2, Controllers: 2, Budget: 2},
 		{Nodes: 2, Controllers: 1, Budget: 1, Faults: 1, Full: true},
 	} {
-		if search(t, c); t.Failed() {
+		fmt.Fprintln(&figures, search(t, c))
+		if t.Failed() {
 			return
 		}
 	}
 	f := search(t, model.Config{Nodes: 2, Controllers: 2, Budget: 1, Faults: 1})
 	if !t.Failed() {
 		covered(t, f.Coverage)
+	}
+	if *record != "" {
+		fmt.Fprintln(&figures, f)
+		assert.NilError(t, sim.Record(*record, "the exhaustive check", figures.String()))
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/pkg/errors"
@@ -17,6 +18,9 @@ type Bug struct {
 	Why string
 	// Breaks are the promises of which at least one must be found broken.
 	Breaks []string
+	// Seeds is how many runs of the simulation may be made until it is found; 0: the exhaustive check of
+	// small fleets finds it.
+	Seeds int
 	// Hunks are the changes.
 	Hunks []Hunk
 }
@@ -57,6 +61,12 @@ func parse(name, text string) (Bug, error) {
 			b.Why = strings.TrimPrefix(word, "# ")
 		case into == "" && strings.HasPrefix(word, "breaks "):
 			b.Breaks = strings.Fields(word)[1:]
+		case into == "" && word == "search model":
+		case into == "" && strings.HasPrefix(word, "search sim "):
+			var err error
+			if b.Seeds, err = strconv.Atoi(strings.TrimPrefix(word, "search sim ")); err != nil {
+				return b, errors.Wrap(err, "reading how many seeds")
+			}
 		case into == "" && strings.HasPrefix(word, "file "):
 			file = strings.TrimPrefix(word, "file ")
 		case word == "<<<<" && into == "":
