@@ -503,8 +503,8 @@ func (c *checks) success(actor string, before, after *corev1.Node) {
 	}
 	p := w.controllerNamed(actor)
 	if k := c.of(after); p != nil && !p.jumped {
-		// The watch shows Ready late, and times are written in whole milliseconds.
-		if ready := w.now.Sub(k.readySince); ready < p.settings.Soak-10*time.Millisecond {
+		// Ready's time is in whole seconds: what comes and goes within one of them can't be seen afterwards.
+		if ready := w.now.Sub(k.readySince); ready < p.settings.Soak-time.Second {
 			w.violate("S7", "%s calls %s updated after it was Ready for %s only", actor, after.Name, ready)
 		}
 	}

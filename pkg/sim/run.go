@@ -92,6 +92,9 @@ func (w *world) setUp() {
 	for i := range w.scenario.Controllers {
 		w.newController(i, w.machines[i%len(w.machines)]).start()
 	}
+	for i, part := range []string{"controller", "controller", "proxy", "proxy"} {
+		w.cluster.ownPod(fmt.Sprintf("%s-%d", part, i), part, w.machines[i%len(w.machines)].nodeName)
+	}
 	w.after(w.between(0, 2*time.Minute), func() { w.release() })
 	for _, f := range w.scenario.Faults {
 		w.after(f.At, func() {

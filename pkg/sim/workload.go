@@ -274,6 +274,16 @@ func (k *cluster) daemons(m *machine) {
 	m.agent.podScheduled()
 }
 
+// ownPod makes a pod of the operator's Deployments.
+func (k *cluster) ownPod(name, part, node string) {
+	owner := true
+	must(k.client.CoreV1().Pods(namespace).Create(background, &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{appLabel: appName, partLabel: part},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: part, UID: "own", Controller: &owner}}},
+		Spec: corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{Name: "c", Image: "i"}}},
+	}, metav1.CreateOptions{}))
+}
+
 // evictable tells if a drain has to wait for the pod.
 func evictable(p *corev1.Pod) bool {
 	if p.Namespace == namespace || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
