@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/sim/apiserver"
@@ -98,6 +99,10 @@ func (c *checks) wrote(actor string, r apiserver.Request, before, after runtime.
 		}
 	}
 	switch r.Resource {
+	case "configmaps":
+		if controller {
+			c.slots(actor)
+		}
 	case "nodes":
 		b, _ := before.(*corev1.Node)
 		a, _ := after.(*corev1.Node)
@@ -532,7 +537,8 @@ func (c *checks) cordon(actor string, before, after *corev1.Node) {
 			}
 		}
 	}
-	if certain > p.settings.MaxLost {
+	if certain > p.settings.MaxLost && w.now.Sub(p.jumpedAt) > time.Minute {
+		// A pass that began before its clock jumped counts by the time before.
 		w.violate("S1", "%s cordons %s although %d nodes are Lost, with maxLost %d", actor, after.Name, certain, p.settings.MaxLost)
 	}
 	limit := p.settings.MaxUnavailable + min(lost, p.settings.MaxLost)
@@ -541,6 +547,9 @@ func (c *checks) cordon(actor string, before, after *corev1.Node) {
 			held, lost, p.settings.MaxUnavailable, p.settings.MaxLost)
 	}
 	c.held = max(c.held, held)
+	if !w.holdsSlot(after) {
+		w.violate("S1", "%s cordons %s without a slot", actor, after.Name)
+	}
 	if has(before, marker.KeyPaused) {
 		w.violate("S6", "%s cordons %s, which is paused", actor, after.Name)
 	}
@@ -550,6 +559,31 @@ func (c *checks) cordon(actor string, before, after *corev1.Node) {
 	if annotation(after, marker.KeyRebootFrom) == "" {
 		w.violate("S3", "%s cordons %s and does not fence its boot", actor, after.Name)
 	}
+}
+
+// slots: whoever is in our hands holds one, whatever a controller writes.
+func (c *checks) slots(actor string) {
+	w := c.w
+	c.count("S1")
+	for _, n := range w.server.Nodes() {
+		if has(n, marker.KeyDisruption) && !c.tampered[string(n.UID)] && !w.holdsSlot(n) {
+			w.violate("S1", "%s takes the slot of %s away, which is in our hands", actor, n.Name)
+		}
+	}
+}
+
+// holdsSlot reads the list; one that isn't there, or that people broke, is rebuilt before anybody needs it.
+func (w *world) holdsSlot(n *corev1.Node) bool {
+	cm := w.server.ConfigMap(namespace, kube.StateConfigMap)
+	if cm == nil {
+		return true
+	}
+	held := map[string]string{}
+	if json.Unmarshal([]byte(cm.Data["slots"]), &held) != nil {
+		return true
+	}
+	_, ok := held[string(n.UID)]
+	return ok
 }
 
 // lost is the design's definition, by the clock of the controller that decides. Not every controller has

@@ -48,8 +48,9 @@ type controllerProcess struct {
 	// looked is the revision at which it last listed a node's pods.
 	looked map[string]int64
 	term   *controller.Term
-	// jumped: its clock did, so nothing that it measures can be measured again.
-	jumped bool
+	// jumped: its clock did, jumpedAt the last time, so nothing that it measures can be measured again.
+	jumped   bool
+	jumpedAt time.Time
 }
 
 func (w *world) newController(i int, home *machine) *controllerProcess {

@@ -64,7 +64,7 @@ func (w *world) apply(f Fault) {
 	case ControllerClock:
 		w.strike(f.Kind)
 		for _, c := range w.controllers {
-			c.jumped = true
+			c.jumped, c.jumpedAt = true, w.now
 			if c.process != nil {
 				c.process.clock += f.jump()
 			}
