@@ -162,7 +162,16 @@ func TestProbes(t *testing.T) {
 	assert.ErrorContains(t, w.agent.Ready(), "node has not been read")
 	assert.NilError(t, w.agent.Healthy())
 	w.turn()
-	assert.ErrorContains(t, w.agent.Ready(), "host has not been looked at")
+	assert.ErrorContains(t, w.agent.Ready(), "the host can't be looked at: not yet")
+	spy.observeErr = nil
+	w.turn()
+	assert.NilError(t, w.agent.Ready())
+	spy.observeErr = fmt.Errorf("not any more")
+	w.turn()
+	w.turn()
+	assert.NilError(t, w.agent.Ready())
+	w.turn()
+	assert.ErrorContains(t, w.agent.Ready(), "the host can't be looked at: not any more")
 	spy.observeErr = nil
 	w.turn()
 	assert.NilError(t, w.agent.Ready())

@@ -12,8 +12,12 @@ const stuckAfter = 5 * time.Minute
 
 // probes is what the probes answer from.
 type probes struct {
-	// node and host: each was seen at least once.
-	node, host bool
+	// node: it was seen at least once.
+	node bool
+	// host: it was seen, and since then no blindLooks in a row found nothing out.
+	host bool
+	// blind is why the last looks at the host found nothing out.
+	blind error
 	// due is when the turn under way must have ended, or the next one must have begun.
 	due time.Time
 }
@@ -30,13 +34,19 @@ func (a *Agent) ended(next time.Time) {
 	a.probes.due = next.Add(stuckAfter)
 }
 
-// Ready tells, as nil, that the agent has seen its node through the proxy and its host.
+// blindLooks is how many looks in a row that find nothing out make an agent unready: its facts are old, and
+// nothing that is asked of it comes true.
+const blindLooks = 3
+
+// Ready tells, as nil, that the agent has seen its node through the proxy, and sees its host.
 func (a *Agent) Ready() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	switch {
 	case !a.probes.node:
 		return errors.New("the node has not been read through the proxy yet")
+	case !a.probes.host && a.probes.blind != nil:
+		return errors.WithMessage(a.probes.blind, "the host can't be looked at")
 	case !a.probes.host:
 		return errors.New("the host has not been looked at yet")
 	}

@@ -86,6 +86,7 @@ func (a *Agent) hostTrouble(ctx context.Context, now time.Time, err error) (time
 		a.log.WithField(telemetry.FieldError, err).Warn("Could not look at the host")
 	}
 	pause := a.hosting.pause(a.cfg.Rand())
+	a.hostBlind(err)
 	if gone := (*platform.GoneError)(nil); !errors.As(err, &gone) {
 		a.goneLooks = 0
 		return pause, nil
@@ -99,6 +100,16 @@ func (a *Agent) hostTrouble(ctx context.Context, now time.Time, err error) (time
 	return min(pause, goneEvery), nil
 }
 
+// hostBlind keeps for the probes why the host can't be looked at.
+func (a *Agent) hostBlind(err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.probes.blind = err
+	if a.hosting.failures >= blindLooks {
+		a.probes.host = false
+	}
+}
+
 // hostFound ends the host's trouble.
 func (a *Agent) hostFound() {
 	if a.hosting.logged != "" {
@@ -107,6 +118,6 @@ func (a *Agent) hostFound() {
 	a.hosting.over()
 	a.goneLooks = 0
 	a.mu.Lock()
-	a.probes.host = true
+	a.probes.host, a.probes.blind = true, nil
 	a.mu.Unlock()
 }

@@ -182,6 +182,9 @@ func locked(v View, answer marker.State) Step {
 
 func stabilize(v View, answer marker.State) Step {
 	if v.Host.Locked {
+		if step := locked(v, answer); step.Kind == StepReport {
+			return step
+		}
 		// An intent without an answer isn't left to the next refresh: the lock ends before that.
 		if step := keepFresh(v); step.Kind != StepRest || answer != marker.StateNone {
 			return step
@@ -207,11 +210,34 @@ func stabilize(v View, answer marker.State) Step {
 	if step, ok := settle(v, CommandRefresh); ok {
 		return step
 	}
+	if blind := unrefreshed(v); blind != "" {
+		if answer != marker.StateError || v.Report.Message != blind {
+			return report(marker.StateError, "%s", blind)
+		}
+		return keepFresh(v)
+	}
 	if answer != marker.StateReady {
 		return report(marker.StateReady, "")
 	}
 	return keepFresh(v)
 }
+
+// unrefreshed says why a host doesn't know what is available; empty if it does. Who isn't told takes the
+// node for up to date. An offer that is known stands: its attempt refreshes once more, and tells.
+func unrefreshed(v View) string {
+	a, last := v.Asked, v.Host.Last
+	switch {
+	case v.Report.Available != "":
+	case last.Command == CommandRefresh && !last.Success:
+		return refreshing + problem(v.Host)
+	case a.Command == CommandRefresh && last.Timestamp == a.Before && a.Unchanged >= unchangedLooks:
+		return refreshing + vanished(a)
+	}
+	return ""
+}
+
+// refreshing begins the message about a refresh that came to nothing.
+const refreshing = "refreshing what is available: "
 
 // foreignActivation says who else is about to change the version of this host; empty if nobody is.
 func foreignActivation(h Host) string {
@@ -277,10 +303,10 @@ func prepare(v View, answer marker.State) Step {
 				return step
 			}
 			if _, died := ended(v, CommandRefresh); died {
-				return report(marker.StateError, "refreshing what is available: %s", vanished(v.Asked))
+				return report(marker.StateError, "%s", refreshing+vanished(v.Asked))
 			}
 			if h.Last.Command == CommandRefresh && !h.Last.Success {
-				return report(marker.StateError, "refreshing what is available: %s", problem(h))
+				return report(marker.StateError, "%s", refreshing+problem(h))
 			}
 			return report(marker.StateError, "the host does not offer %s any more", target)
 		}
@@ -440,7 +466,7 @@ func reset(v View, answer marker.State) Step {
 		return keepFresh(v)
 	}
 	if h.Locked {
-		return wait(pollLocked)
+		return locked(v, answer)
 	}
 	if h.State != HostReady {
 		return report(marker.StateReady, "")

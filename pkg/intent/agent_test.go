@@ -91,6 +91,9 @@ func booted(version string) change {
 	}
 }
 
+// unoffered: no update is known.
+func unoffered(v *intent.View) { v.Report.Available = "" }
+
 func with(f func(v *intent.View)) change { return f }
 
 // say prints a step the way the tables spell it.
@@ -147,8 +150,15 @@ func TestNextStabilize(t *testing.T) {
 		{"answered", []change{answered(marker.StateReady)}, "rest"},
 		{"a host that was never refreshed has no facts yet", []change{with(func(v *intent.View) { v.RefreshTried = time.Time{} })}, "ask refresh"},
 		{"the refresh is under way", []change{asked(intent.CommandRefresh, "t1")}, "wait"},
-		{"the refresh failed: it is no less stable", []change{host(intent.HostIdle, failed(intent.CommandRefresh, "no route"))}, "say ready"},
+		{"the refresh failed, and an update is known: it is no less stable", []change{host(intent.HostIdle, failed(intent.CommandRefresh, "no route"))}, "say ready"},
+		{"the refresh failed, and none is known: that isn't up to date", []change{unoffered, host(intent.HostIdle, failed(intent.CommandRefresh, "no route"))}, "say error: refreshing what is available: no route"},
+		{"which is told once", []change{unoffered, host(intent.HostIdle, failed(intent.CommandRefresh, "no route")), answered(marker.StateError),
+			with(func(v *intent.View) { v.Report.Message = "refreshing what is available: no route" })}, "rest"},
+		{"also if it was up to date before", []change{unoffered, host(intent.HostIdle, failed(intent.CommandRefresh, "no route")), answered(marker.StateReady)}, "say error: refreshing what is available: no route"},
+		{"the refresh left no record", []change{unoffered, host(intent.HostIdle, intent.LastCommand{}), asked(intent.CommandRefresh, ""), unchanged(3)}, "say error: refreshing what is available: the host's command ended without a record"},
 		{"the host is busy, and the answer isn't left to the next refresh", []change{locked(0)}, "wait"},
+		{"the host is busy for too long", []change{locked(26 * time.Minute), answered(marker.StateReady)}, "say error: the host has been busy..."},
+		{"which is told once", []change{locked(26 * time.Minute), answered(marker.StateError)}, "rest"},
 		{"an activation that nobody here asked for", []change{host(intent.HostReady, refreshed)}, "say error: another updater: the host has 1.2.0 activated..."},
 		{"one that was told already", []change{host(intent.HostReady, refreshed), answered(marker.StateError),
 			with(func(v *intent.View) {
@@ -244,7 +254,9 @@ func TestNextReset(t *testing.T) {
 		{"it failed", []change{host(intent.HostReady, failed(intent.CommandDeactivate, "no")), asked(intent.CommandDeactivate, "t1")}, "say error: deactivating 1.2.0: no"},
 		{"it failed and is tried again, without end", []change{host(intent.HostReady, failed(intent.CommandDeactivate, "no")), answered(marker.StateError), asked(intent.CommandDeactivate, "t1")}, "ask deactivate"},
 		{"after an error it can still come true", []change{answered(marker.StateError)}, "say ready"},
-		{"the host is busy", []change{locked(time.Hour)}, "wait"},
+		{"the host is busy", []change{locked(20 * time.Minute)}, "wait"},
+		{"the host is busy for too long", []change{locked(time.Hour)}, "say error: the host has been busy..."},
+		{"and still is", []change{locked(time.Hour), answered(marker.StateError)}, "wait"},
 		{"answered", []change{answered(marker.StateReady)}, "rest"},
 	})
 }
