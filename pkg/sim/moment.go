@@ -31,9 +31,12 @@ func (w *world) moment(node string, m Moment) {
 				f.On = i
 			}
 		}
-		d := w.between(0, 60*time.Millisecond)
-		if w.chance(4) {
+		d := w.between(0, 10*time.Millisecond)
+		switch w.rng.IntN(4) {
+		case 0:
 			d = w.between(0, 10*time.Second)
+		case 1:
+			d = w.between(0, 60*time.Millisecond)
 		}
 		w.after(d, func() {
 			if !w.calm {

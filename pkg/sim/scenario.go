@@ -110,7 +110,7 @@ func Generate(seed uint64) Scenario {
 
 // hindrances keep a process of the operator from its work, doings are what hosts and people do meanwhile.
 var (
-	hindrances = []Kind{CrashController, FreezeController, CrashAgent, FreezeAgent, APIServerDown, ProxyDown, LostAnswer, LostRequest, WatchLag,
+	hindrances = []Kind{CrashController, FreezeController, FreezeController, CrashAgent, FreezeAgent, APIServerDown, ProxyDown, LostAnswer, LostRequest, WatchLag,
 		SlowRequest, SlowAnswer}
 	doings = []Kind{PowerCut, SlowBoot, NodeFlaps, NodeUnwell, NodeDeleted, AgentPodReplaced, PersonCordons, PersonUncordons, PersonPauses,
 		PersonUnlabels, PersonEditsSlots, CrashController, Withdrawn, NewRelease, ControllerClock, "F8", "F14", "F15", "F16", "F17", "F18", "F19", "F20", "F21"}
