@@ -27,10 +27,10 @@ func TestHostFaults(t *testing.T) {
 	}{
 		// Somebody else's command is waited for.
 		"F1": {when: sim.AtPrepare, n: 1, last: time.Minute},
-		// An own command that never ends is the matter of the controller's deadline.
-		"F2": {when: sim.AtPrepare, last: 31 * time.Minute, reasons: want{policy.ReasonPrepareDeadline}},
-		// A refresh that fails changes nothing: what was offered stays offered.
-		"F3": {n: 4},
+		// A lock that is never released ends in the patience with a busy host.
+		"F2": {when: sim.AtPrepare, last: 31 * time.Minute, reasons: want{policy.ReasonPrepareFailed}},
+		// A host that can't find out what is available isn't up to date.
+		"F3": {n: 4, reasons: want{policy.ReasonHostError}},
 		"F4": {n: 4, last: 10 * time.Minute, reasons: want{policy.ReasonPrepareFailed}},
 		"F5": {n: 3, last: 10 * time.Minute, reasons: want{policy.ReasonPrepareFailed}},
 		// The offer goes away under the agent's hands: given back, and nothing counted.
@@ -60,7 +60,7 @@ func TestHostFaults(t *testing.T) {
 		"F25": {n: 8, last: 2 * time.Minute, reasons: want{policy.ReasonHostError}},
 		// The agent reads no settings.
 		"F26": {last: 5 * time.Minute},
-		"F27": {n: 4, last: 2 * time.Minute},
+		"F27": {n: 4, last: 2 * time.Minute, reasons: want{policy.ReasonHostError}},
 		"F28": {last: 2 * time.Minute},
 		"F29": {last: 10 * time.Minute, n: 3},
 		"F30": {when: sim.AtPrepare, n: 4, last: time.Minute, reasons: want{policy.ReasonPrepareFailed}},
