@@ -20,6 +20,7 @@ func main() {
 	workers := flag.Int("workers", runtime.GOMAXPROCS(0), "how many run at once")
 	replay := flag.String("replay", "", "run the scenario in this file instead, and show what happens")
 	lines := flag.Int("lines", 120, "how many lines of a failing run are shown; 0: all")
+	enough := flag.Int("enough", 3, "how many failing seeds end the search")
 	shrink := flag.Bool("shrink", true, "look for a smaller scenario that fails in the same way")
 	record := flag.String("record", "", "put the figures into this document too: docs/safety.md")
 	partial := flag.Bool("partial", false, "it is no failure that a kind of fault never struck")
@@ -29,7 +30,7 @@ func main() {
 	if *replay != "" {
 		os.Exit(play(*replay, *lines))
 	}
-	os.Exit(search(*first, *seeds, *workers, *lines, *shrink, *partial, *record))
+	os.Exit(search(*first, *seeds, *workers, *lines, *enough, *shrink, *partial, *record))
 }
 
 func play(path string, lines int) int {
@@ -52,14 +53,14 @@ func play(path string, lines int) int {
 	return 0
 }
 
-func search(first, seeds uint64, workers, lines int, shrink, partial bool, record string) int {
+func search(first, seeds uint64, workers, lines, enough int, shrink, partial bool, record string) int {
 	began := time.Now()
 	var failed []sim.Result
 	f := sim.Search(first, seeds, workers, func(r sim.Result) bool {
 		if r.Violation != "" {
 			failed = append(failed, r)
 		}
-		return len(failed) < 3
+		return len(failed) < enough
 	})
 	for _, r := range failed {
 		fmt.Printf("seed %d breaks %s\n", r.Scenario.Seed, r.Violation)

@@ -47,7 +47,7 @@ func (w *world) newMachine(i int) *machine {
 	prepare := 4 * time.Second
 	if w.chance(6) {
 		// Long enough for an agent to look less often.
-		prepare = 2 * time.Minute
+		prepare = 30 * time.Second
 	}
 	var err error
 	m.host, err = hostsim.New(hostsim.Config{

@@ -42,7 +42,7 @@ func TestEveryBugIsFound(t *testing.T) {
 				out = search(t, program, "-test.run", "^TestSmallFleets$")
 			} else {
 				run(t, root, "go", "build", "-overlay", overlay, "-o", program, "./dev/sim")
-				out = search(t, program, "-seeds", fmt.Sprint(b.Seeds), "-workers", "1", "-shrink=false", "-partial", "-lines", "1")
+				out = search(t, program, "-seeds", fmt.Sprint(b.Seeds), "-workers", "1", "-enough", "1", "-shrink=false", "-partial", "-lines", "1")
 			}
 			built := time.Since(began)
 			found := broken.FindAllStringSubmatch(out, -1)
