@@ -44,10 +44,10 @@ func TestHostFaults(t *testing.T) {
 		"F12": {when: sim.AtPrepare, n: 3, last: time.Minute},
 		"F13": {when: sim.AtPrepare, n: 9, last: time.Minute},
 		// No answer to a reboot is proof: ten minutes later it is called failed.
-		"F14": {when: sim.AtReboot, n: 4, last: 11 * time.Minute, reasons: want{policy.ReasonRebootFailed}},
-		"F15": {when: sim.AtReboot, n: 3, last: time.Minute},
-		"F16": {when: sim.AtReboot, n: 4, last: 11 * time.Minute, reasons: want{policy.ReasonRebootFailed}},
-		"F17": {when: sim.AtReboot, n: 4, last: 4 * time.Minute, reasons: want{policy.ReasonRolledBack}},
+		"F14": {when: sim.AtCordon, n: 4, last: 12 * time.Minute, reasons: want{policy.ReasonRebootFailed}},
+		"F15": {when: sim.AtCordon, n: 3, last: 5 * time.Minute},
+		"F16": {when: sim.AtCordon, n: 4, last: 12 * time.Minute, reasons: want{policy.ReasonRebootFailed}},
+		"F17": {when: sim.AtCordon, n: 4, last: 5 * time.Minute, reasons: want{policy.ReasonRolledBack}},
 		"F18": {when: sim.AtBusy, last: 6 * time.Minute, reasons: want{policy.ReasonReturning, policy.ReasonLost}},
 		// A reboot by somebody else after the cordon is the reboot, and before it the stage is gone.
 		"F19": {when: sim.AtCordon, last: time.Minute, reasons: want{policy.ReasonRebootedEarly}},
