@@ -32,9 +32,8 @@ type agentProcess struct {
 	pod string
 	// identity is what its token says.
 	identity authorizer.Identity
-	// hindered is until when the process can't be started.
-	hindered time.Time
-	offset   time.Duration
+	// offset is how far the clock of the next process is off.
+	offset time.Duration
 	// judged is the proxy's clock when it judged the last write.
 	judged time.Time
 }
@@ -76,10 +75,6 @@ func (a *agentProcess) podStarts() {
 	w, m := a.m.w, a.m
 	p := w.server.Pod(namespace, a.pod)
 	if p == nil || a.process != nil && !a.process.dead || p.DeletionTimestamp != nil {
-		return
-	}
-	if late := a.hindered.Sub(w.now); late > 0 {
-		w.after(late, m.inBoot(a.podStarts))
 		return
 	}
 	n := m.node()

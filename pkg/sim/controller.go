@@ -40,9 +40,8 @@ type controllerProcess struct {
 	// settings are what it was started with.
 	settings policy.Settings
 	leading  bool
-	// renewed is when its lease was renewed last; work is cancelled when the lead is lost.
+	// renewed is when its lease was renewed last.
 	renewed time.Time
-	cancel  context.CancelFunc
 	// lives counts its processes.
 	lives int
 	// looked is the revision at which it last listed a node's pods.

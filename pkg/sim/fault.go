@@ -16,7 +16,7 @@ import (
 // people is the actor that is neither Kubernetes nor the operator.
 const people = "people"
 
-// faultLasts is how long the faults of a host last at most, on its own clock.
+// lasts is how long the faults of a host last at most, on its own clock.
 func (f Fault) lasts() time.Duration { return f.For + 30*time.Second }
 
 // apply lets the fault happen now.

@@ -18,14 +18,12 @@ type feed struct {
 	p     *process
 	sel   apiserver.Selection
 	watch *apiserver.Watch
-	// seen is the resourceVersion that was shown last.
-	seen string
 	// stuck is until when nothing is shown.
 	stuck time.Time
 	// due tells that a delivery is on its way.
 	due  bool
 	sink sink
-	// sticky keeps the last event, to be shown twice.
+	// last is the event that was shown last, to be shown twice.
 	last *apiserver.Event
 }
 

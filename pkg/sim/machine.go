@@ -19,21 +19,19 @@ type machine struct {
 	up       bool
 	// gone: it never comes back.
 	gone bool
-	// slow is how long the next boots take on top.
+	// slow is how much longer the next boot takes.
 	slow time.Duration
 	// unwell: its kubelet says that it is not Ready.
 	unwell bool
 	// labelled: users want it in the operator's care.
 	labelled bool
-	// silent counts since when no kubelet speaks.
-	silent time.Time
 	// boots counts its boots, for what is due only in the same boot.
 	boots int
 
 	agent agentProcess
 	// asked is the intent for which a reboot was asked for last, askedOn the UID of its Node.
 	asked, askedOn string
-	// asks counts reboots that were caused by each intent.
+	// rebooted counts the reboots that each intent caused.
 	rebooted map[string]int
 	// unregistered: its kubelet makes no Node.
 	unregistered bool
@@ -107,7 +105,6 @@ func (m *machine) down() {
 	w := m.w
 	m.up = false
 	m.host.PowerOff()
-	m.silent = w.now
 	m.agent.kill()
 	for _, c := range w.controllers {
 		if c.home == m && c.process != nil && !c.process.dead {

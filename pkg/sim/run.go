@@ -172,7 +172,7 @@ func (w *world) peace() {
 			}
 		}
 		_ = m.host.SetFaults()
-		m.injected, m.left, m.agent.offset, m.agent.hindered = 0, nil, 0, time.Time{}
+		m.injected, m.left, m.agent.offset = 0, nil, 0
 		m.unwell, m.slow, m.unregistered = false, 0, false
 		m.gone = m.gone && !m.up
 		w.edit(m, func(n *corev1.Node) {
@@ -201,7 +201,8 @@ func (w *world) peace() {
 	w.after(2*time.Minute, w.tidy)
 }
 
-// tidy ends what a person would have to: an update that was activated behind the operator's back.
+// tidy ends what a person has to: an update that was activated behind the operator's back, and Nodes
+// whose machines are gone for good.
 func (w *world) tidy() {
 	for _, m := range w.machines {
 		if m.up && strings.HasPrefix(annotationOf(m.node(), marker.KeyMessage), "another updater") {
@@ -209,15 +210,13 @@ func (w *world) tidy() {
 			m.cycle()
 		}
 		n := m.node()
-		if n != nil && m.gone && !m.up && w.lostTooMany() {
+		if n != nil && m.gone && !m.up {
 			w.note(people, "deletes node %s, whose machine is gone", n.Name)
 			w.deleteNode(m, Fault{Kind: NodeDeleted, For: forever})
 		}
 	}
 	w.after(2*time.Minute, w.tidy)
 }
-
-func (w *world) lostTooMany() bool { return w.settings.MaxLost == 0 || true }
 
 func annotationOf(n *corev1.Node, k marker.Key) string {
 	if n == nil {
