@@ -96,6 +96,8 @@ func (r *podRun) statusPatch(v containerView) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	// A pod gets another IP with its machine's next boot, and the patch would only add it to the old one.
+	fields["podIPs"] = []any{map[string]string{"$patch": "replace"}, corev1.PodIP{IP: r.ip}}
 	return json.Marshal(map[string]any{"metadata": map[string]any{"uid": r.uid}, "status": fields})
 }
 
