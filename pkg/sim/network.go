@@ -78,10 +78,7 @@ func (p *process) around(r apiserver.Request, run func() error) error {
 	if lost && err == nil {
 		w.note(p.name, "the answer to %s is lost", r)
 	}
-	if r.Resource != "leases" {
-		// Leases are most of all requests, and nobody but the election cares when their answer comes.
-		t.pause(w.hop())
-	}
+	t.pause(w.hop())
 	switch {
 	case lost:
 		return apiserver.ConnectionLost(r)
