@@ -19,8 +19,6 @@ const (
 	controller = "controller"
 	proxy      = "proxy"
 	agent      = "agent"
-
-	componentLabel = "app.kubernetes.io/component"
 )
 
 // leader is the name of the pod that holds the Lease.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"runtime"
-	"runtime/debug"
 	"strings"
 	"time"
 
@@ -25,8 +24,6 @@ func main() {
 	record := flag.String("record", "", "put the figures into this document too: docs/safety.md")
 	partial := flag.Bool("partial", false, "it is no failure that a kind of fault never struck")
 	flag.Parse()
-	// Runs are short-lived and small: collecting less often is faster.
-	debug.SetGCPercent(800)
 	if *replay != "" {
 		os.Exit(play(*replay, *lines))
 	}

@@ -131,7 +131,7 @@ func holders(object *corev1.ConfigMap) (map[string]string, error) {
 		return nil, &SlotsUnreadableError{Err: err}
 	}
 	if held == nil {
-		return nil, &SlotsUnreadableError{Err: errors.New("null is not a list of nobody")}
+		return nil, &SlotsUnreadableError{Err: errors.New("it is null, and no list of holders")}
 	}
 	return held, nil
 }

@@ -108,7 +108,7 @@ func (a *agentProcess) main(t *thread) {
 	ag, err := agent.New(agent.Config{
 		Node: node,
 		Host: updateapi.New(updateapi.Config{
-			Transport: hostWay{m: m, p: p, api: m.host.Transport()},
+			Transport: hostWay{m: m, api: m.host.Transport()},
 			BootID:    func() (string, error) { return m.host.BootID(), nil },
 		}),
 		Log: w.log, Version: "sim", RefreshEvery: w.scenario.Refresh, LiveEvery: w.scenario.Live,
@@ -273,7 +273,6 @@ func (x *proxied) Watch(context.Context, func(*agent.Seen)) {}
 // hostWay is the way to the host's API.
 type hostWay struct {
 	m   *machine
-	p   *process
 	api http.RoundTripper
 }
 
@@ -283,7 +282,7 @@ func (h hostWay) RoundTrip(r *http.Request) (*http.Response, error) {
 	t := w.running
 	t.pause(w.between(200*time.Microsecond, 3*time.Millisecond))
 	if r.Method == http.MethodPost {
-		h.m.w.checks.command(h.m, h.p, strings.TrimPrefix(r.URL.Path, "/actions/"))
+		h.m.w.checks.command(h.m, strings.TrimPrefix(r.URL.Path, "/actions/"))
 	}
 	answer, err := h.api.RoundTrip(r)
 	h.m.countStrikes()

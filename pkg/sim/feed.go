@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"time"
 
@@ -159,7 +160,9 @@ func (i *informer) replace(objects []runtime.Object) {
 		here[key] = true
 		i.set(o)
 	}
-	for _, key := range i.indexer.ListKeys() {
+	keys := i.indexer.ListKeys()
+	slices.Sort(keys)
+	for _, key := range keys {
 		if here[key] {
 			continue
 		}

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"runtime/debug"
 	"strings"
 	"testing"
 	"time"
@@ -25,7 +24,6 @@ var (
 // TestSearch runs the budget of `make test`: no seed may break a promise, every kind of fault must
 // have struck, and every promise must have been looked at. `make sim` runs more.
 func TestSearch(t *testing.T) {
-	defer debug.SetGCPercent(debug.SetGCPercent(800))
 	began := time.Now()
 	var failed []sim.Result
 	f := sim.Search(*first, *seeds, runtime.GOMAXPROCS(0), func(r sim.Result) bool {

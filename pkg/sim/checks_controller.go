@@ -1,0 +1,184 @@
+package sim
+
+import (
+	"encoding/json"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+)
+
+// decided holds a controller's write against the promises.
+func (c *checks) decided(actor string, before, after *corev1.Node) {
+	w := c.w
+	k := c.of(after)
+	if waiting := annotation(after, marker.KeyWaitingFor); waiting != annotation(before, marker.KeyWaitingFor) {
+		reason, _, _ := strings.Cut(waiting, ":")
+		c.told(after.Name, policy.Reason(reason))
+	}
+	for _, key := range changedKeys(before, after) {
+		if !strings.HasPrefix(key, marker.Prefix) || key == string(marker.KeyPaused) {
+			w.violate("S5", "%s changed %s of %s", actor, key, after.Name)
+		}
+	}
+	leaves := !has(after, marker.KeyIntentID) && has(before, marker.KeyIntentID)
+	id, action := annotation(after, marker.KeyIntentID), annotation(after, marker.KeyActionWanted)
+	if id != annotation(before, marker.KeyIntentID) && !leaves {
+		w.note(actor, "%s: wants %s %s", after.Name, action, annotation(after, marker.KeyTargetVersion))
+		c.count("S6")
+		if (action == string(marker.ActionPrepareUpdate) || action == string(marker.ActionRebootUpdate)) && has(before, marker.KeyPaused) &&
+			!(action == string(marker.ActionRebootUpdate) && before.Status.NodeInfo.BootID != annotation(before, marker.KeyRebootFrom)) {
+			w.violate("S6", "%s starts %s on %s, which is paused", actor, action, after.Name)
+		}
+	}
+	if action == string(marker.ActionStabilize) && takesBack(before, after) && has(after, marker.KeyDisruption) {
+		c.returned(actor, before)
+	}
+	if annotation(after, marker.KeyHistory) != annotation(before, marker.KeyHistory) && lastOutcome(after) == string(marker.OutcomeFailed) {
+		c.count("L3")
+		if annotation(after, marker.KeyFailure) == annotation(before, marker.KeyFailure) && !c.tampered[string(after.UID)] {
+			w.violate("L3", "%s ends an attempt on %s as failed and does not count the failure with it", actor, after.Name)
+		}
+	}
+	if takesBack(before, after) {
+		// Once `busy` stands only a new boot ID or the agent's late error decides.
+		c.count("S3")
+		rebooted := before.Status.NodeInfo.BootID != annotation(before, marker.KeyRebootFrom)
+		state := annotation(before, marker.KeyActionState)
+		if annotation(before, marker.KeyActiveID) == annotation(before, marker.KeyIntentID) && state == string(marker.StateBusy) && !rebooted && !leaves && !c.tampered[string(after.UID)] {
+			w.violate("S3", "%s takes the reboot of %s back, which has begun", actor, after.Name)
+		}
+	}
+	if !has(before, marker.KeyDisruption) && has(after, marker.KeyDisruption) {
+		c.cordon(actor, before, after)
+	}
+	if before.Spec.Unschedulable != after.Spec.Unschedulable {
+		c.count("S5")
+		if after.Spec.Unschedulable {
+			k.ours = true
+		} else {
+			if k.theirs && !k.ours && !k.blurred {
+				w.violate("S5", "%s uncordons %s, which somebody else cordoned", actor, after.Name)
+			}
+			k.ours, k.theirs = false, false
+		}
+	}
+	if has(before, marker.KeyDisruption) && !has(after, marker.KeyDisruption) {
+		if k.ours && after.Spec.Unschedulable && !k.theirs {
+			w.violate("S5", "%s leaves %s cordoned, and the cordon was the operator's", actor, after.Name)
+		}
+		k.blurred = false
+		c.givenBack[after.Name] = w.now
+	}
+	if action == string(marker.ActionRebootUpdate) && id != annotation(before, marker.KeyIntentID) {
+		c.beforeReboot(actor, before)
+	}
+	if annotation(after, marker.KeyHistory) != annotation(before, marker.KeyHistory) && lastOutcome(after) == string(marker.OutcomeUpdated) {
+		c.success(actor, before, after)
+	}
+}
+
+// returned: a node is only taken for back when its kubelet says Ready from the new boot that the agent
+// sees too.
+func (c *checks) returned(actor string, n *corev1.Node) {
+	c.count("S7")
+	if c.tampered[string(n.UID)] {
+		return
+	}
+	boot := n.Status.NodeInfo.BootID
+	switch {
+	case boot == annotation(n, marker.KeyRebootFrom):
+		c.w.violate("S7", "%s takes %s for back, and its kubelet has not said so", actor, n.Name)
+	case boot != annotation(n, marker.KeyBootID):
+		c.w.violate("S7", "%s takes %s for back, and its agent speaks of another boot", actor, n.Name)
+	case !isReady(n):
+		c.w.violate("S7", "%s takes %s for back, and it is not Ready", actor, n.Name)
+	}
+}
+
+// takesBack tells if the write replaces an intent to reboot that has no answer that ends it.
+func takesBack(before, after *corev1.Node) bool {
+	return annotation(before, marker.KeyActionWanted) == string(marker.ActionRebootUpdate) &&
+		annotation(after, marker.KeyIntentID) != annotation(before, marker.KeyIntentID)
+}
+
+// beforeReboot: the node is cordoned, and nothing was left to evict at the controller's last look.
+func (c *checks) beforeReboot(actor string, n *corev1.Node) {
+	w := c.w
+	c.count("S2")
+	if n.Status.NodeInfo.BootID != annotation(n, marker.KeyRebootFrom) {
+		// It was rebooted already; nothing is asked of it but to say so.
+		return
+	}
+	if !n.Spec.Unschedulable {
+		w.violate("S2", "%s asks %s to reboot, which is not cordoned", actor, n.Name)
+	}
+	looked := int64(0)
+	for _, p := range w.controllers {
+		if p.name == actor {
+			looked = p.looked[n.Name]
+		}
+	}
+	for _, p := range w.server.PodsOn(n.Name) {
+		if evictable(p) && c.came[string(p.UID)] <= looked {
+			w.violate("S2", "%s asks %s to reboot, and pod %s/%s is still there", actor, n.Name, p.Namespace, p.Name)
+		}
+	}
+	if looked == 0 {
+		w.violate("S2", "%s asks %s to reboot and never looked at its pods", actor, n.Name)
+	}
+}
+
+func lastOutcome(n *corev1.Node) string {
+	h := history(n)
+	if len(h) == 0 {
+		return ""
+	}
+	return h[len(h)-1].Outcome
+}
+
+type attempt struct {
+	Version string `json:"version"`
+	Outcome string `json:"outcome"`
+}
+
+func history(n *corev1.Node) []attempt {
+	var h []attempt
+	_ = json.Unmarshal([]byte(annotation(n, marker.KeyHistory)), &h)
+	return h
+}
+
+// success: what is claimed is true of the machine, and both witnesses said so.
+func (c *checks) success(actor string, before, after *corev1.Node) {
+	w := c.w
+	c.count("S7")
+	if c.tampered[string(after.UID)] {
+		return
+	}
+	h := history(after)
+	claimed := h[len(h)-1].Version
+	m := w.cluster.machineOf(after.Name)
+	info := before.Status.NodeInfo
+	switch {
+	case info.OSImage == "" || !strings.Contains(info.OSImage, " "+claimed+" "):
+		w.violate("S7", "%s calls %s updated to %s, and its kubelet says %q", actor, after.Name, claimed, info.OSImage)
+	case annotation(before, marker.KeyCurrentVersion) != claimed || annotation(before, marker.KeyBootID) != info.BootID:
+		w.violate("S7", "%s calls %s updated to %s, and its agent says %s", actor, after.Name, claimed, annotation(before, marker.KeyCurrentVersion))
+	case info.BootID == annotation(before, marker.KeyRebootFrom):
+		w.violate("S7", "%s calls %s updated, and it has not booted since", actor, after.Name)
+	case !isReady(before):
+		w.violate("S7", "%s calls %s updated, and it is not Ready", actor, after.Name)
+	case m != nil && m.up && m.host.BootID() == info.BootID && m.host.Snapshot().Version != claimed:
+		w.violate("S7", "%s calls %s updated to %s, and it runs %s", actor, after.Name, claimed, m.host.Snapshot().Version)
+	}
+	p := w.controllerNamed(actor)
+	if k := c.of(after); p != nil && !p.jumped {
+		// Ready's time is in whole seconds: what comes and goes within one of them can't be seen afterwards.
+		if ready := w.now.Sub(k.readySince); ready < p.settings.Soak-time.Second {
+			w.violate("S7", "%s calls %s updated after it was Ready for %s only", actor, after.Name, ready)
+		}
+	}
+}
