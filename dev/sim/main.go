@@ -53,7 +53,13 @@ func play(path string, lines int) int {
 func search(first, seeds uint64, workers, lines, enough int, shrink, partial bool, record string) int {
 	began := time.Now()
 	var failed []sim.Result
+	done, told := 0, began
 	f := sim.Search(first, seeds, workers, func(r sim.Result) bool {
+		// A search may take an hour.
+		if done++; time.Since(told) > time.Minute {
+			told = time.Now()
+			fmt.Fprintf(os.Stderr, "%d of %d seeds after %s, %d violations\n", done, seeds, told.Sub(began).Round(time.Second), len(failed))
+		}
 		if r.Violation != "" {
 			failed = append(failed, r)
 		}
