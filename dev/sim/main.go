@@ -61,13 +61,11 @@ func search(first, seeds uint64, workers, lines, enough int, shrink, partial boo
 			fmt.Fprintf(os.Stderr, "%d of %d seeds after %s, %d violations\n", done, seeds, told.Sub(began).Round(time.Second), len(failed))
 		}
 		if r.Violation != "" {
+			fmt.Printf("seed %d breaks %s\n", r.Scenario.Seed, r.Violation)
 			failed = append(failed, r)
 		}
 		return len(failed) < enough
 	})
-	for _, r := range failed {
-		fmt.Printf("seed %d breaks %s\n", r.Scenario.Seed, r.Violation)
-	}
 	if len(failed) > 0 {
 		show(failed[0], lines, shrink)
 	}

@@ -32,8 +32,9 @@ type planner struct {
 	fleet.Snapshot
 	set Settings
 	out Outcome
-	// lost and staging are counts of the fleet as the plan leaves it.
-	lost, staging, schedulable int
+	// lost and staging are counts of the fleet as the plan leaves it; late are those that are Lost, or will
+	// be when this process has passed over them.
+	lost, late, staging, schedulable int
 	// granted holds the UIDs of those that get a slot by this plan.
 	granted map[string]bool
 	// toStage and toDisrupt are those who could go if the limits let them.
@@ -55,6 +56,11 @@ func (p *planner) count() {
 		}
 		if p.isLost(n) {
 			p.lost++
+		}
+		watched := n
+		watched.PassedOver = true
+		if p.isLost(watched) {
+			p.late++
 		}
 		if n.Phase() == intent.PhasePreparing && n.Interface == fleet.InterfaceUpdateAPI {
 			// An attempt on a node that isn't ours any more has no deadline: it would keep its place for ever.

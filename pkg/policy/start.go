@@ -55,8 +55,10 @@ func (p *planner) stopped() (Reason, string) {
 		p.wakeAt(p.Now.Add(stateAgain))
 		return ReasonStateUnreadable, p.SlotsProblem
 	}
-	if p.lost > p.set.MaxLost {
-		return ReasonTooManyLost, fmt.Sprintf("%d nodes are Lost, more than %d: nothing starts until they are back, deleted, or unlabelled", p.lost, p.set.MaxLost)
+	// A new leader doesn't call a node Lost at its first look, and starts nothing that it would regret at
+	// its second.
+	if p.late > p.set.MaxLost {
+		return ReasonTooManyLost, fmt.Sprintf("%d nodes are Lost, more than %d: nothing starts until they are back, deleted, or unlabelled", p.late, p.set.MaxLost)
 	}
 	return "", ""
 }

@@ -97,6 +97,10 @@ func TestStart(t *testing.T) {
 			map[string]string{"b": "Cordon SlotGranted", "d": "Prepare UpdateAvailable"}},
 		{"none may be Lost", limit(3, 10, 0), []fleet.Node{node("a", lost), node("b", prepared), node("c")}, []string{"a"},
 			map[string]string{"b": "wait TooManyLost"}},
+		{"a new leader starts nothing that it would not at its second look", limit(3, 10, 0), []fleet.Node{node("a", lost, firstLook), node("b", prepared), node("c")}, []string{"a"},
+			map[string]string{"a": "wait Rebooting", "b": "wait TooManyLost"}},
+		{"and lends nothing", limit(1, 10, 1), []fleet.Node{node("a", lost, firstLook), node("b", prepared), node("c")}, []string{"a"},
+			map[string]string{"b": "wait UnavailableLimit"}},
 		{"a node is not Lost at first sight, and nothing is lent on it", limit(1, 10, 1), []fleet.Node{node("a", lost, firstLook), node("b", prepared), node("c")}, []string{"a"},
 			map[string]string{"b": "wait UnavailableLimit"}},
 
