@@ -47,9 +47,9 @@ func (c *checks) decided(actor string, before, after *corev1.Node) {
 		// Once `busy` stands only a new boot ID or the agent's late error decides.
 		c.count("S3")
 		rebooted := before.Status.NodeInfo.BootID != annotation(before, marker.KeyRebootFrom)
-		state := annotation(before, marker.KeyActionState)
-		if annotation(before, marker.KeyActiveID) == annotation(before, marker.KeyIntentID) && state == string(marker.StateBusy) && !rebooted && !leaves && !c.tampered[string(after.UID)] {
-			w.violate("S3", "%s takes the reboot of %s back, which has begun", actor, after.Name)
+		begun := annotation(before, marker.KeyActiveID) == annotation(before, marker.KeyIntentID) && annotation(before, marker.KeyActionState) == string(marker.StateBusy)
+		if begun && !rebooted && !c.tampered[string(after.UID)] {
+			c.gaveUp(actor, before, leaves)
 		}
 	}
 	if !has(before, marker.KeyDisruption) && has(after, marker.KeyDisruption) {
@@ -97,6 +97,19 @@ func (c *checks) returned(actor string, n *corev1.Node) {
 	case !isReady(n):
 		c.w.violate("S7", "%s takes %s for back, and it is not Ready", actor, n.Name)
 	}
+}
+
+// gaveUp: a reboot that has begun is waited for, but not for ever: taking the label off ends a Lost node. What the
+// machine does then is for who took it.
+func (c *checks) gaveUp(actor string, before *corev1.Node, leaves bool) {
+	p := c.w.controllerNamed(actor)
+	switch {
+	case !leaves:
+		c.w.violate("S3", "%s takes the reboot of %s back, which has begun", actor, before.Name)
+	case !c.lost(before, p, false) && c.w.now.Sub(p.jumpedAt) > time.Minute:
+		c.w.violate("S3", "%s no longer waits for the reboot of %s, which has begun and is not Lost", actor, before.Name)
+	}
+	c.of(before).handsOff[annotation(before, marker.KeyIntentID)] = true
 }
 
 // takesBack tells if the write replaces an intent to reboot that has no answer that ends it.
