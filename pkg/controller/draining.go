@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/drain"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
@@ -45,13 +46,39 @@ func (t *Term) drain(ctx context.Context, s fleet.Snapshot, step policy.Step) {
 	d.running = true
 	t.mu.Unlock()
 	t.c.Spawn(func() {
-		r, err := t.c.Drainer.Pass(ctx, step.Node)
+		ours, err := t.inOurHands(ctx, step, since)
+		if err == nil && !ours {
+			t.forgo(d)
+			return
+		}
+		var r drain.Result
+		if err == nil {
+			r, err = t.c.Drainer.Pass(ctx, step.Node)
+		}
 		found := &fleet.Drain{Remaining: r.Remaining(), Blocked: r.BlockedBy, Waiting: r.Waiting}
 		if err != nil {
 			found.Failed = err.Error()
 		}
 		t.found(d, found, r.Evicted > 0)
 	})
+}
+
+// inOurHands looks live: a watch that is late shows nodes as drained by us that were given back, freed by
+// somebody, or made again under the same name, and whose pods are no business of ours any more.
+func (t *Term) inOurHands(ctx context.Context, step policy.Step, since time.Time) (bool, error) {
+	n, ok, err := t.c.Cluster.Live(ctx, step.Node)
+	if err != nil {
+		return false, err
+	}
+	return ok && n.UID == step.UID && n.Unschedulable && n.Disrupted() && n.Marks.Disruption.Since.Equal(since), nil
+}
+
+// forgo ends a pass that wasn't made: the next pass of the term decides on what was seen instead.
+func (t *Term) forgo(d *draining) {
+	t.mu.Lock()
+	d.running = false
+	t.mu.Unlock()
+	t.Changed()
 }
 
 func (t *Term) found(d *draining, found *fleet.Drain, headway bool) {

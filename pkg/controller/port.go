@@ -21,6 +21,8 @@ type Cluster interface {
 	Slots(ctx context.Context) (map[string]string, error)
 	ChangeSlots(ctx context.Context, add map[string]string, remove []string) error
 	ForgetSlots()
+	// Live looks at a node as it is right now; false: it is gone. Nodes shows nothing older afterwards.
+	Live(ctx context.Context, node string) (fleet.Node, bool, error)
 	// Exists looks live.
 	Exists(ctx context.Context, node, uid string) (bool, error)
 }

@@ -221,19 +221,32 @@ func (k *Cluster) catchUp(ctx context.Context) error {
 
 // readLive makes what a node is right now what it looks like until the watch shows something newer.
 func (k *Cluster) readLive(ctx context.Context, name string) error {
+	_, _, err := k.live(ctx, name)
+	return err
+}
+
+// Live looks at a node as it is right now; false: it is gone. Later looks show nothing older.
+func (k *Cluster) Live(ctx context.Context, name string) (fleet.Node, bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
+	return k.live(ctx, name)
+}
+
+func (k *Cluster) live(ctx context.Context, name string) (fleet.Node, bool, error) {
 	n, err := k.c.Client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		k.mu.Lock()
 		delete(k.written, name)
 		delete(k.views, name)
 		k.mu.Unlock()
-		return nil
+		return fleet.Node{}, false, nil
 	}
 	if err != nil {
-		return errors.Wrapf(err, "reading node %q", name)
+		return fleet.Node{}, false, errors.Wrapf(err, "reading node %q", name)
 	}
-	k.keep(stripNode(n))
-	return nil
+	n = stripNode(n)
+	k.keep(n)
+	return View(n), true, nil
 }
 
 // keep makes n what its node looks like until the watch shows something newer.
