@@ -15,7 +15,9 @@ RUN go mod download
 COPY cmd cmd
 COPY pkg pkg
 COPY dev/licences.sh dev/
+COPY dev/image/roots dev/image/roots
 RUN mkdir -p /out/bin /out/licenses && \
+    go run ./dev/image/roots/cmd > /out/ca-certificates.crt && \
     GOOS=$TARGETOS GOARCH=${TARGETARCH:-$(go env GOARCH)} go build -trimpath \
       -ldflags "-s -w -X github.com/bottlerocket-os/bottlerocket-update-operator/pkg/telemetry.Version=$VERSION" \
       -o /out/bin/ ./cmd/bottlerocket-update-operator ./cmd/bottlerocket-update-agent
@@ -23,7 +25,7 @@ COPY COPYRIGHT LICENSE-APACHE LICENSE-MIT ./
 RUN sh dev/licences.sh /out/licenses
 
 FROM scratch
-COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
+COPY --from=build /out/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
 COPY --from=build /out/licenses /licenses
 COPY --from=build /out/bin/bottlerocket-update-operator /out/bin/bottlerocket-update-agent /
 # Nobody: nothing in the image is writable for this user, and nothing needs to be.

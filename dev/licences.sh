@@ -1,6 +1,7 @@
 #!/bin/sh
-# Copies this project's licence files, and those of every module that the two commands link, to the
-# folder given. A linked module without a licence file is an error: it could not be shipped.
+# Copies this project's licence files, and those of every module that the image holds something of, to the
+# folder given: what the two commands link on any platform, and where the certificates come from. Such a
+# module without a licence file is an error: it could not be shipped.
 set -eu
 
 [ $# -eq 1 ] || { echo "usage: licences.sh FOLDER" >&2; exit 2; }
@@ -9,9 +10,14 @@ mkdir -p "$out"
 cp COPYRIGHT LICENSE-APACHE LICENSE-MIT "$out"
 
 # Into a variable first: a pipe would hide that go failed.
-modules=$(CGO_ENABLED=0 GOOS=linux go list -deps \
-	-f '{{with .Module}}{{if not .Main}}{{.Path}} {{.Dir}}{{end}}{{end}}' \
-	./cmd/bottlerocket-update-operator ./cmd/bottlerocket-update-agent)
+modules=
+for arch in amd64 arm64; do
+	linked=$(CGO_ENABLED=0 GOOS=linux GOARCH=$arch go list -deps \
+		-f '{{with .Module}}{{if not .Main}}{{.Path}} {{.Dir}}{{end}}{{end}}' \
+		./cmd/bottlerocket-update-operator ./cmd/bottlerocket-update-agent ./dev/image/roots)
+	modules="$modules
+$linked"
+done
 echo "$modules" | sort -u | while read -r path dir; do
 	[ -n "$path" ] || continue
 	files=$(find "$dir" -maxdepth 1 -type f \( -iname 'licen[cs]e*' -o -iname 'copying*' -o -iname 'notice*' \) ! -name '*.go')

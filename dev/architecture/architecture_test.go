@@ -27,7 +27,7 @@ func TestThisRepository(t *testing.T) {
 	}
 
 	t.Run("direction", func(t *testing.T) { none(t, Direction(all)) })
-	t.Run("drain", func(t *testing.T) { none(t, Drain(all)) })
+	t.Run("reserved", func(t *testing.T) { none(t, Reserved(all)) })
 	t.Run("agent links", func(t *testing.T) { none(t, AgentLinks(all)) })
 	t.Run("pure imports", func(t *testing.T) { none(t, PureImports(all)) })
 	t.Run("calls", func(t *testing.T) {
@@ -103,9 +103,13 @@ func TestChecksCanFail(t *testing.T) {
 		imports("pkg/novelty"),
 		inTest("dev/demo", "cmd/bottlerocket-update-agent"),
 	)
-	test("drain", Drain,
-		[]Package{imports("pkg/drain", "k8s.io/kubectl/pkg/drain")},
+	test("reserved", Reserved,
+		[]Package{
+			imports("pkg/drain", "k8s.io/kubectl/pkg/drain"),
+			imports("dev/image/roots", "golang.org/x/crypto/x509roots/fallback/bundle"),
+		},
 		imports("pkg/controller", "k8s.io/kubectl/pkg/drain"),
+		imports("cmd/bottlerocket-update-agent", "golang.org/x/crypto/x509roots/fallback"),
 		Package{ImportPath: Module + "/pkg/kube", TestImports: []string{"k8s.io/kubectl/pkg/scheme"}},
 	)
 	agentLinks := func(deps ...string) []Package {

@@ -62,16 +62,15 @@ func mayImport(from string, at place, to string) bool {
 	return slices.ContainsFunc(at.beside, func(b string) bool { return under(to, b) })
 }
 
-// Drain: kubectl's heavy packages are pkg/drain's alone.
-func Drain(all []Package) []string {
+// Reserved: what one folder needs alone is imported by that folder alone.
+func Reserved(all []Package) []string {
 	var wrong []string
 	for _, p := range all {
-		if p.folder() == "pkg/drain" {
-			continue
-		}
 		for _, i := range append(slices.Clone(p.Imports), p.testImports()...) {
-			if under(i, drainOnly) {
-				wrong = append(wrong, fmt.Sprintf("%s imports %s", p.folder(), i))
+			for module, folder := range reserved {
+				if under(i, module) && !under(p.folder(), folder) {
+					wrong = append(wrong, fmt.Sprintf("%s imports %s", p.folder(), i))
+				}
 			}
 		}
 	}

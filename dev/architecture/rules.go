@@ -72,8 +72,12 @@ const agentCommand = "cmd/bottlerocket-update-agent"
 
 var forbiddenToAgent = []string{"k8s.io/kubectl", "k8s.io/client-go/kubernetes"}
 
-// drainOnly is imported by pkg/drain and nobody else.
-const drainOnly = "k8s.io/kubectl"
+// reserved are modules that only one folder imports, by who may: kubectl is heavy, and the
+// certificates of the image aren't the commands'.
+var reserved = map[string]string{
+	"k8s.io/kubectl":                "pkg/drain",
+	"golang.org/x/crypto/x509roots": "dev/image/roots",
+}
 
 // vague names say nothing about what is inside.
 var vague = []string{"util", "utils", "helper", "helpers", "manager", "common"}
