@@ -57,6 +57,12 @@ func Go(ctx context.Context, dir string, args ...string) error {
 	return goCommand(ctx, dir, nil, nil, args...)
 }
 
+// GoFor is Go with another target than this machine; what else there is to choose of that target is as Go
+// chooses it, whatever the machine's settings are.
+func GoFor(ctx context.Context, dir, goos, goarch string, args ...string) error {
+	return goCommand(ctx, dir, nil, []string{"GOOS=" + goos, "GOARCH=" + goarch, "GOAMD64=v1", "GOARM64=v8.0", "GOFIPS140=off"}, args...)
+}
+
 func goOutput(ctx context.Context, dir string, args ...string) ([]byte, error) {
 	var out bytes.Buffer
 	err := goCommand(ctx, dir, &out, nil, args...)
