@@ -2,6 +2,8 @@
 #
 #   docker build --build-arg VERSION=v2.0.0 -t bottlerocket-update-operator:v2.0.0 .
 #
+# dev/image makes the same one without a container engine, and its test compares.
+#
 # The build stage always runs on the builder's own platform and cross-compiles: no emulation.
 FROM --platform=$BUILDPLATFORM golang:1.26 AS build
 ARG TARGETOS=linux
@@ -18,7 +20,7 @@ COPY dev/licences.sh dev/
 COPY dev/image/roots dev/image/roots
 RUN mkdir -p /out/bin /out/licenses && \
     go run ./dev/image/roots/cmd > /out/ca-certificates.crt && \
-    GOOS=$TARGETOS GOARCH=${TARGETARCH:-$(go env GOARCH)} go build -trimpath \
+    GOOS=$TARGETOS GOARCH=${TARGETARCH:-$(go env GOARCH)} go build -trimpath -buildvcs=false \
       -ldflags "-s -w -X github.com/bottlerocket-os/bottlerocket-update-operator/pkg/telemetry.Version=$VERSION" \
       -o /out/bin/ ./cmd/bottlerocket-update-operator ./cmd/bottlerocket-update-agent
 COPY COPYRIGHT LICENSE-APACHE LICENSE-MIT ./

@@ -10,7 +10,7 @@ NAMESPACE := bottlerocket
 
 # What the build calls itself.
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
-# The image that container makes, kind-load loads and deploy-dev runs.
+# The image that image and container make, kind-load loads and deploy-dev runs.
 IMAGE   ?= bottlerocket-update-operator:dev
 # How many nodes the demo and the local cluster have.
 NODES   ?= 6
@@ -109,6 +109,11 @@ check: ## Check format, vet, go.mod, the manifest and the shape of the code
 	go mod tidy -diff
 	go test ./dev/architecture ./dev/manifest
 
+.PHONY: image
+image: ## Build the image IMAGE without a container engine, for amd64 and arm64, into bin/image.tar, an OCI archive
+	@echo "compiling"
+	@go run ./dev/image/cmd -version $(VERSION) -name $(IMAGE) -out bin/image.tar
+
 .PHONY: container
 container: ## Build the image IMAGE with docker
 	$(need-docker)
@@ -140,7 +145,7 @@ dist: ## Build what a release holds into dist/
 	find . -type f ! -name SHA256SUMS | LC_ALL=C sort | xargs $$(command -v sha256sum || echo shasum -a 256) > SHA256SUMS
 
 .PHONY: clean
-clean: ## Remove what build and dist made
+clean: ## Remove what build, image and dist made
 	rm -rf bin dist
 
 .PHONY: deploy-dev

@@ -106,10 +106,13 @@ func TestChecksCanFail(t *testing.T) {
 	test("reserved", Reserved,
 		[]Package{
 			imports("pkg/drain", "k8s.io/kubectl/pkg/drain"),
+			imports("dev/image", "github.com/google/go-containerregistry/pkg/v1"),
 			imports("dev/image/roots", "golang.org/x/crypto/x509roots/fallback/bundle"),
 		},
 		imports("pkg/controller", "k8s.io/kubectl/pkg/drain"),
 		imports("cmd/bottlerocket-update-agent", "golang.org/x/crypto/x509roots/fallback"),
+		imports("pkg/kube", "github.com/google/go-containerregistry/pkg/name"),
+		imports("dev/demo", "github.com/google/go-containerregistry/pkg/name"),
 		Package{ImportPath: Module + "/pkg/kube", TestImports: []string{"k8s.io/kubectl/pkg/scheme"}},
 	)
 	agentLinks := func(deps ...string) []Package {

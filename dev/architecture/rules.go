@@ -72,11 +72,12 @@ const agentCommand = "cmd/bottlerocket-update-agent"
 
 var forbiddenToAgent = []string{"k8s.io/kubectl", "k8s.io/client-go/kubernetes"}
 
-// reserved are modules that only one folder imports, by who may: kubectl is heavy, and the
-// certificates of the image aren't the commands'.
+// reserved are modules that only one folder imports, by who may: kubectl is heavy, and what makes the image
+// and what it holds beside the commands isn't theirs.
 var reserved = map[string]string{
-	"k8s.io/kubectl":                "pkg/drain",
-	"golang.org/x/crypto/x509roots": "dev/image/roots",
+	"k8s.io/kubectl":                         "pkg/drain",
+	"github.com/google/go-containerregistry": "dev/image",
+	"golang.org/x/crypto/x509roots":          "dev/image/roots",
 }
 
 // vague names say nothing about what is inside.
@@ -86,6 +87,6 @@ var vague = []string{"util", "utils", "helper", "helpers", "manager", "common"}
 var topLevel = []string{
 	"cmd", "pkg", "dev", "docs", "update-operator.yaml", "Makefile", "Dockerfile", "go.mod", "go.sum", "README.md",
 	"LICENSE-APACHE", "LICENSE-MIT", "COPYRIGHT", "NOTICE",
-	// Made by make build and make dist.
+	// Made by make build, make image and make dist.
 	"bin", "dist",
 }
