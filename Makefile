@@ -136,10 +136,11 @@ dist: ## Build what a release holds into dist/
 	@set -ex; \
 	for arch in amd64 arm64; do \
 	  mkdir -p dist/linux-$$arch; \
-	  CGO_ENABLED=0 GOOS=linux GOARCH=$$arch go build -trimpath -ldflags "-s -w $(LDFLAGS)" -o dist/linux-$$arch/ $(addprefix ./cmd/,$(COMMANDS)); \
+	  CGO_ENABLED=0 GOOS=linux GOARCH=$$arch go build -trimpath -buildvcs=false -ldflags "-s -w $(LDFLAGS)" -o dist/linux-$$arch/ $(addprefix ./cmd/,$(COMMANDS)); \
 	done; \
 	sh dev/licences.sh dist/licenses; \
 	sed 's|^\( *image: .*\):v[^:]*$$|\1:$(VERSION)|' update-operator.yaml > dist/update-operator.yaml; \
+	go run ./dev/image/cmd -version $(VERSION) -name $$(sed -n 's/^ *image: //p' dist/update-operator.yaml | sort -u) -out dist/image.tar; \
 	cp README.md dist/; \
 	cd dist; \
 	find . -type f ! -name SHA256SUMS | LC_ALL=C sort | xargs $$(command -v sha256sum || echo shasum -a 256) > SHA256SUMS
