@@ -32,6 +32,11 @@ var errPortTaken = errors.New("the port is taken")
 
 // firstAPIServer finds a port and starts the API server on it.
 func (c *ControlPlane) firstAPIServer(ctx context.Context) error {
+	if c.config.Network != nil {
+		// Nobody else is there.
+		c.port = 6443
+		return c.launchAPIServer(ctx)
+	}
 	for try := 1; ; try++ {
 		port, err := freePort()
 		if err != nil {
@@ -57,11 +62,9 @@ func (c *ControlPlane) launchAPIServer(ctx context.Context) error {
 func (c *ControlPlane) apiServerFlags() []string {
 	file := func(name string) string { return filepath.Join(c.dir, name) }
 	flags := []string{
-		"--bind-address=" + loopback,
-		"--advertise-address=" + loopback,
+		"--bind-address=" + c.address().String(),
+		"--advertise-address=" + c.address().String(),
 		"--secure-port=" + strconv.Itoa(c.port),
-		// No endpoint of the default Service: loopback addresses aren't allowed.
-		"--endpoint-reconciler-type=none",
 		"--etcd-servers=" + etcdEndpoint,
 		"--cert-dir=" + file("certs"),
 		"--tls-cert-file=" + file("apiserver.crt"),
@@ -76,6 +79,19 @@ func (c *ControlPlane) apiServerFlags() []string {
 		"--allow-privileged=true",
 		"--profiling=false",
 		"--event-ttl=1h",
+	}
+	if c.config.Network == nil {
+		// No endpoint of the default Service: loopback addresses aren't allowed.
+		flags = append(flags, "--endpoint-reconciler-type=none")
+	} else {
+		flags = append(flags,
+			"--kubelet-client-certificate="+file("kubelets.crt"),
+			"--kubelet-client-key="+file("kubelets.key"),
+			"--kubelet-certificate-authority="+file("ca.crt"),
+			"--kubelet-preferred-address-types=InternalIP",
+			// No kube-proxy runs beside the API server: it reaches Services by their endpoints.
+			"--enable-aggregator-routing=true",
+		)
 	}
 	if !c.config.ControllerManager {
 		flags = append(flags, "--disable-admission-plugins=ServiceAccount")
@@ -136,12 +152,13 @@ func (c *ControlPlane) probeClient() (*http.Client, error) {
 	}
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(c.authority.pem)
-	return &http.Client{
-		Timeout: 10 * time.Second,
-		Transport: &http.Transport{
-			TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12},
-		},
-	}, nil
+	transport := &http.Transport{
+		TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12},
+	}
+	if n := c.config.Network; n != nil {
+		transport.DialContext = n.Dial
+	}
+	return &http.Client{Timeout: 10 * time.Second, Transport: transport}, nil
 }
 
 func get(ctx context.Context, client *http.Client, url string) (int, string, error) {

@@ -16,6 +16,8 @@ type Options struct {
 	// Version of Kubernetes, such as 1.36.3. Empty takes K8S_VERSION from the
 	// environment and, without it, the version that dev/cluster pins.
 	Version string
+	// Node asks for the programs of a real node too: kubelet, containerd and so on.
+	Node bool
 	// Progress gets a line when the build of a program starts and ends; nil is
 	// silence.
 	Progress io.Writer
@@ -51,7 +53,8 @@ func Build(ctx context.Context, o Options) (Binaries, error) {
 type build struct {
 	version  string
 	pinned   string // the version that dev/cluster pins
-	source   string // dev/cluster
+	root     string // of the checkout
+	programs []program
 	dir      string
 	stamps   map[string]string // by program
 	binaries Binaries
@@ -78,17 +81,25 @@ func newBuild(o Options) (*build, error) {
 	b := &build{
 		version:  version,
 		pinned:   pinned,
-		source:   filepath.Join(root, "dev", "cluster"),
+		root:     root,
 		dir:      filepath.Join(cache, "k8s-"+version),
 		stamps:   map[string]string{},
 		progress: o.Progress,
 	}
 	b.binaries = binaries(version, b.dir)
-	fingerprint, err := pins(b.source)
-	if err != nil {
-		return nil, err
-	}
+	fingerprints := map[string]string{}
 	for _, p := range programs {
+		if p.node && !o.Node {
+			continue
+		}
+		b.programs = append(b.programs, p)
+		fingerprint, known := fingerprints[p.folder()]
+		if !known {
+			if fingerprint, err = pins(filepath.Join(root, p.folder())); err != nil {
+				return nil, err
+			}
+			fingerprints[p.folder()] = fingerprint
+		}
 		// The pins of dev/cluster say nothing about another Kubernetes: its
 		// version alone fixes what is built.
 		from := fingerprint
@@ -110,7 +121,7 @@ func (b *build) say(format string, args ...any) {
 
 func (b *build) missing() []program {
 	var out []program
-	for _, p := range programs {
+	for _, p := range b.programs {
 		if !p.fresh(b.dir, b.stamps[p.name]) {
 			out = append(out, p)
 		}
@@ -137,7 +148,7 @@ func (b *build) run(ctx context.Context) error {
 	other := filepath.Join(b.dir, "module")
 	prepared := false
 	for _, p := range missing {
-		source, flags := b.source, []string{"-mod=readonly"}
+		source, flags := filepath.Join(b.root, p.folder()), []string{"-mod=readonly"}
 		if p.kubernetes && b.version != b.pinned {
 			source, flags = other, []string{"-mod=mod"}
 			if !prepared {

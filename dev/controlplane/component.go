@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/process"
 	"github.com/pkg/errors"
@@ -17,6 +18,10 @@ func (c *ControlPlane) run(name, path string, args ...string) (*process.Process,
 		return nil, err
 	}
 	defer log.Close()
+	if n := c.config.Network; n != nil {
+		line := append(append(slices.Clone(n.Enter), path), args...)
+		path, args = line[0], line[1:]
+	}
 	cmd := exec.Command(path, args...)
 	cmd.Dir = c.dir
 	cmd.Stdout, cmd.Stderr = log, log

@@ -1,7 +1,9 @@
 package controlplane
 
 import (
+	"context"
 	"maps"
+	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -36,8 +38,20 @@ type Config struct {
 	NoWatchList bool
 	// FeatureGates go to the API server, controller manager and scheduler.
 	FeatureGates map[string]bool
+	// Network is where the programs run; nil is the caller's own network, and loopback in it.
+	Network *Network
 	// APIServerFlags are added to the API server's own; a later flag wins.
 	APIServerFlags []string
+}
+
+// Network is one that real nodes reach the API server in. The caller made it.
+type Network struct {
+	// Enter is put before a program's own command line, to run it in there.
+	Enter []string
+	// Address is that of the API server.
+	Address net.IP
+	// Dial reaches it from where the caller is.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 // featureGates is the value of the flag for one program, empty for none.

@@ -98,7 +98,11 @@ func (c *ControlPlane) prepare() (err error) {
 		return err
 	}
 	dns, ips := apiServerNames()
-	serving, err := c.authority.server("kube-apiserver", dns, ips)
+	serving, err := c.authority.server("kube-apiserver", dns, append(ips, c.address()))
+	if err != nil {
+		return err
+	}
+	kubelets, err := c.authority.client("kube-apiserver-kubelet-client", []string{"system:masters"})
 	if err != nil {
 		return err
 	}
@@ -118,6 +122,8 @@ func (c *ControlPlane) prepare() (err error) {
 		"ca.crt":            c.authority.pem,
 		"apiserver.crt":     serving.cert,
 		"apiserver.key":     serving.key,
+		"kubelets.crt":      kubelets.cert,
+		"kubelets.key":      kubelets.key,
 		"sa.key":            private,
 		"sa.pub":            pemBlock("PUBLIC KEY", der),
 		"audit-policy.yaml": []byte(c.config.AuditPolicy),
@@ -132,7 +138,14 @@ func (c *ControlPlane) prepare() (err error) {
 
 // URL is the API server's address.
 func (c *ControlPlane) URL() string {
-	return "https://" + net.JoinHostPort(loopback, strconv.Itoa(c.port))
+	return "https://" + net.JoinHostPort(c.address().String(), strconv.Itoa(c.port))
+}
+
+func (c *ControlPlane) address() net.IP {
+	if n := c.config.Network; n != nil {
+		return n.Address
+	}
+	return net.ParseIP(loopback)
 }
 
 // Dir is the folder with the cluster's files; each program's output is in

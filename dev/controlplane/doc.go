@@ -9,7 +9,7 @@
 //     built from the Go modules pinned in dev/cluster into the user's cache
 //     folder, once, also when several processes ask at the same time. A changed
 //     pin, version or Go release builds again.
-//   - All traffic stays on loopback and in unix sockets. Every connection to
+//   - All traffic stays on loopback and in unix sockets, or in a network that the caller made. Every connection to
 //     the API server is TLS with a certificate authority made for this one
 //     cluster; every user has a client certificate; RBAC, the Node authorizer
 //     and NodeRestriction are on, as in a real cluster.

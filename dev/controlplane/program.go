@@ -15,6 +15,7 @@ type Binaries struct {
 	Dir string
 	// The programs' paths.
 	APIServer, ControllerManager, Scheduler, Kubectl, Etcd, Kwok string
+	// Those of a node, if Options.Node asked for them, are found by their names.
 }
 
 // program is one thing to build.
@@ -22,8 +23,22 @@ type program struct {
 	name string
 	pkg  string
 	// kubernetes marks those that carry the Kubernetes version and follow
-	// K8S_VERSION; the others always come from the pins of dev/cluster.
+	// K8S_VERSION; the others always come from the pins of their module.
 	kubernetes bool
+	// node marks those that only a real node needs.
+	node bool
+	// module is the folder of the module that pins them; empty is dev/cluster.
+	module string
+}
+
+// nodePrograms is the module of what Kubernetes doesn't bring itself.
+const nodePrograms = "dev/realcluster/programs"
+
+func (p program) folder() string {
+	if p.module == "" {
+		return "dev/cluster"
+	}
+	return p.module
 }
 
 var programs = []program{
@@ -33,6 +48,18 @@ var programs = []program{
 	{name: "kube-scheduler", pkg: "k8s.io/kubernetes/cmd/kube-scheduler", kubernetes: true},
 	{name: "kubectl", pkg: "k8s.io/kubernetes/cmd/kubectl", kubernetes: true},
 	{name: "kwok", pkg: "sigs.k8s.io/kwok/cmd/kwok"},
+
+	{name: "kubelet", pkg: "k8s.io/kubernetes/cmd/kubelet", kubernetes: true, node: true},
+	{name: "kube-proxy", pkg: "k8s.io/kubernetes/cmd/kube-proxy", kubernetes: true, node: true},
+	{name: "containerd", pkg: "github.com/containerd/containerd/v2/cmd/containerd", node: true, module: nodePrograms},
+	{name: "containerd-shim-runc-v2", pkg: "github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2", node: true, module: nodePrograms},
+	{name: "ctr", pkg: "github.com/containerd/containerd/v2/cmd/ctr", node: true, module: nodePrograms},
+	{name: "ptp", pkg: "github.com/containernetworking/plugins/plugins/main/ptp", node: true, module: nodePrograms},
+	{name: "loopback", pkg: "github.com/containernetworking/plugins/plugins/main/loopback", node: true, module: nodePrograms},
+	{name: "host-local", pkg: "github.com/containernetworking/plugins/plugins/ipam/host-local", node: true, module: nodePrograms},
+	{name: "coredns", pkg: "./coredns", node: true, module: nodePrograms},
+	{name: "pause", pkg: "./pause", node: true, module: nodePrograms},
+	{name: "web", pkg: "./web", node: true, module: nodePrograms},
 }
 
 func binaries(version, dir string) Binaries {

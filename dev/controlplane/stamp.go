@@ -15,13 +15,21 @@ import (
 // A stamp beside each cached program says what it was built from: version,
 // pins, flags and Go release. A program with another stamp is built again.
 
-// pins is a fingerprint of the go.mod and go.sum in a folder.
+// pins is a fingerprint of a module: of its go.mod and go.sum, and of its own source if it has any.
 func pins(dir string) (string, error) {
+	sources, err := filepath.Glob(filepath.Join(dir, "*", "*.go"))
+	if err != nil {
+		return "", errors.Wrap(err, "listing sources")
+	}
 	h := sha256.New()
-	for _, name := range []string{"go.mod", "go.sum"} {
-		b, err := os.ReadFile(filepath.Join(dir, name))
+	for _, path := range append([]string{filepath.Join(dir, "go.mod"), filepath.Join(dir, "go.sum")}, sources...) {
+		b, err := os.ReadFile(path)
 		if err != nil {
-			return "", errors.Wrap(err, "reading the pins of dev/cluster")
+			return "", errors.Wrap(err, "reading what programs are built from")
+		}
+		name, err := filepath.Rel(dir, path)
+		if err != nil {
+			return "", errors.Wrap(err, "naming a source")
 		}
 		fmt.Fprintf(h, "%s %d\n%s", name, len(b), b)
 	}

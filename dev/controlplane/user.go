@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"net"
 	"path/filepath"
 
 	"github.com/pkg/errors"
@@ -16,7 +17,7 @@ func (c *ControlPlane) UserConfig(user string, groups ...string) (*rest.Config, 
 	if err != nil {
 		return nil, err
 	}
-	return &rest.Config{
+	out := &rest.Config{
 		Host: c.URL(),
 		QPS:  -1,
 		TLSClientConfig: rest.TLSClientConfig{
@@ -24,7 +25,17 @@ func (c *ControlPlane) UserConfig(user string, groups ...string) (*rest.Config, 
 			CertData: p.cert,
 			KeyData:  p.key,
 		},
-	}, nil
+	}
+	if n := c.config.Network; n != nil {
+		out.Dial = n.Dial
+	}
+	return out, nil
+}
+
+// ServingCertificate makes a certificate for a server at an address, with its key, both PEM.
+func (c *ControlPlane) ServingCertificate(name string, address net.IP) (cert, key []byte, err error) {
+	p, err := c.authority.server(name, []string{name}, []net.IP{address})
+	return p.cert, p.key, err
 }
 
 // AdminConfig is the client configuration of the cluster's administrator.

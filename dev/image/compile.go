@@ -32,13 +32,9 @@ type Content struct {
 	Commands map[string]fs.FS
 }
 
-// Compile makes the content for some platforms in dir, which must be empty and stay there for as long as
-// the content is used. version is what the commands call themselves.
-func Compile(ctx context.Context, dir, version string, platforms []v1.Platform) (Content, error) {
-	root, err := controlplane.Root()
-	if err != nil {
-		return Content{}, err
-	}
+// Compile makes the content for some platforms, of the checkout at root, in dir, which must be empty and
+// stay there for as long as the content is used. version is what the commands call themselves.
+func Compile(ctx context.Context, root, dir, version string, platforms []v1.Platform) (Content, error) {
 	shared := filepath.Join(dir, "shared")
 	if err := share(ctx, root, shared); err != nil {
 		return Content{}, err

@@ -16,6 +16,8 @@ import (
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"gotest.tools/v3/assert"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/controlplane"
 )
 
 const limit = 32 << 20
@@ -24,7 +26,9 @@ var machines = map[string]elf.Machine{"linux/amd64": elf.EM_X86_64, "linux/arm64
 
 // The real image, from the archive, for both platforms.
 func TestImage(t *testing.T) {
-	content, err := Compile(context.Background(), t.TempDir(), "v0.0.0-test", Platforms)
+	root, err := controlplane.Root()
+	assert.NilError(t, err)
+	content, err := Compile(context.Background(), root, t.TempDir(), "v0.0.0-test", Platforms)
 	assert.NilError(t, err)
 	made, err := Index(content)
 	assert.NilError(t, err)

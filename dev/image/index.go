@@ -38,7 +38,7 @@ func Index(c Content) (v1.ImageIndex, error) {
 		if err != nil {
 			return nil, errors.WithMessagef(err, "commands for %s", p)
 		}
-		image, err := assemble(p, shared, commands)
+		image, err := assemble(p, entrypoint, shared, commands)
 		if err != nil {
 			return nil, errors.WithMessagef(err, "image for %s", p)
 		}
@@ -48,6 +48,21 @@ func Index(c Content) (v1.ImageIndex, error) {
 		return nil, errors.New("no platform")
 	}
 	return mutate.AppendManifests(empty.Index, images...), nil
+}
+
+// Programs makes an index of one image, for this machine: of static programs in a folder, the one named by
+// entry being what it runs. It is for what development needs beside the operator.
+func Programs(folder fs.FS, entry string) (v1.ImageIndex, error) {
+	all, err := layer(folder, 0o755)
+	if err != nil {
+		return nil, err
+	}
+	p := Here()
+	image, err := assemble(p, []string{"/" + entry}, all)
+	if err != nil {
+		return nil, err
+	}
+	return mutate.AppendManifests(empty.Index, mutate.IndexAddendum{Add: image, Descriptor: v1.Descriptor{Platform: &p}}), nil
 }
 
 // layer is a folder, packed.
@@ -66,7 +81,7 @@ func layer(folder fs.FS, mode int64) (v1.Layer, error) {
 	return l, errors.Wrap(err, "making a layer")
 }
 
-func assemble(p v1.Platform, layers ...v1.Layer) (v1.Image, error) {
+func assemble(p v1.Platform, entrypoint []string, layers ...v1.Layer) (v1.Image, error) {
 	image := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
 	var adds []mutate.Addendum
 	for _, l := range layers {

@@ -1,6 +1,7 @@
 package image
 
 import (
+	"runtime"
 	"slices"
 	"strings"
 
@@ -13,6 +14,9 @@ var Platforms = []v1.Platform{
 	{OS: "linux", Architecture: "amd64"},
 	{OS: "linux", Architecture: "arm64"},
 }
+
+// Here is the platform of this machine's containers.
+func Here() v1.Platform { return v1.Platform{OS: "linux", Architecture: runtime.GOARCH} }
 
 // ParsePlatforms reads a list like linux/amd64,linux/arm64, in any order.
 func ParsePlatforms(list string) ([]v1.Platform, error) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/controlplane"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/image"
 )
 
@@ -49,7 +50,11 @@ func run(ctx context.Context, version, name, list, out string) error {
 		return errors.Wrap(err, "making a folder for the content")
 	}
 	defer os.RemoveAll(dir)
-	content, err := image.Compile(ctx, dir, version, platforms)
+	root, err := controlplane.Root()
+	if err != nil {
+		return err
+	}
+	content, err := image.Compile(ctx, root, dir, version, platforms)
 	if err != nil {
 		return err
 	}
