@@ -134,10 +134,10 @@ func TestReadmeTargets(t *testing.T) {
 	makefile, err := os.ReadFile(filepath.Join(filepath.Dir(must(Path())), "Makefile"))
 	assert.NilError(t, err)
 	targets := map[string]bool{}
-	for _, m := range regexp.MustCompile(`(?m)^([a-z][a-z-]*):`).FindAllStringSubmatch(string(makefile), -1) {
+	for _, m := range regexp.MustCompile(`(?m)^([a-z][a-z0-9-]*):`).FindAllStringSubmatch(string(makefile), -1) {
 		targets[m[1]] = true
 	}
-	named := regexp.MustCompile("(?m)(?:^|`)make((?: [a-z][a-z-]*)+)").FindAllStringSubmatch(readme(t), -1)
+	named := regexp.MustCompile("(?m)(?:^|`)make((?: [a-z][a-z0-9-]*)+)").FindAllStringSubmatch(readme(t), -1)
 	assert.Assert(t, len(named) > 3)
 	for _, m := range named {
 		for _, target := range strings.Fields(m[1]) {

@@ -1,0 +1,55 @@
+package e2e_test
+
+import (
+	"testing"
+
+	"gotest.tools/v3/assert"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/manifest"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
+)
+
+// Somebody drains a node of their own while another one is updated: it stays theirs, and cordoned, until
+// they say otherwise (S5).
+func TestSomebodyDrains(t *testing.T) {
+	long(t)
+	w := inWorld(t)
+	boots, asked := w.machines()
+	theirs := w.other(t).Name()
+	_, err := w.Kubectl(t.Context(), "drain", theirs, "--ignore-daemonsets", "--delete-emptydir-data", "--timeout=60s")
+	assert.NilError(t, err)
+	w.release(t)
+	await(t, "all are updated and that node is still cordoned", func() (bool, error) {
+		nodes, err := w.views(t.Context())
+		for _, n := range nodes {
+			n.Unschedulable = n.Unschedulable != (n.Name == theirs)
+			if !w.rests(n) {
+				return false, err
+			}
+		}
+		return err == nil, err
+	})
+	_, err = w.Kubectl(t.Context(), "uncordon", theirs)
+	assert.NilError(t, err)
+	w.awaitRest(t)
+	w.rebootedOnce(t, boots, asked)
+}
+
+// Pods of the operator are deleted and restarted in the middle of a rollout.
+func TestPodsRestarted(t *testing.T) {
+	long(t)
+	w := inWorld(t)
+	boots, asked := w.machines()
+	w.release(t)
+	n := w.reaches(t, anyNode, intent.PhasePreparing)
+	_, err := w.Kubectl(t.Context(), "-n", manifest.Namespace, "delete", "pod", "--wait=false", "-l", manifest.LabelComponent+"=agent", "--field-selector", "spec.nodeName="+n.Name)
+	assert.NilError(t, err)
+	for _, what := range []string{"deployment/update-operator-controller", "deployment/update-operator-proxy", "daemonset/update-operator-agent"} {
+		w.reaches(t, func(n fleet.Node) bool { return true }, intent.PhaseDraining, intent.PhaseRebooting, intent.PhaseReturning, intent.PhaseVerifying)
+		_, err := w.Kubectl(t.Context(), "-n", manifest.Namespace, "rollout", "restart", what)
+		assert.NilError(t, err)
+	}
+	w.awaitRest(t)
+	w.rebootedOnce(t, boots, asked)
+}
