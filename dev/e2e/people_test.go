@@ -10,16 +10,23 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
 )
 
-// Somebody drains a node of their own while another one is updated: it stays theirs, and cordoned, until
+// Somebody drains a node in the middle of a rollout, while another one is updated: it stays theirs, and cordoned, until
 // they say otherwise (S5).
 func TestSomebodyDrains(t *testing.T) {
 	long(t)
 	w := inWorld(t)
 	boots, asked := w.machines()
-	theirs := w.other(t).Name()
-	_, err := w.Kubectl(t.Context(), "drain", theirs, "--ignore-daemonsets", "--delete-emptydir-data", "--timeout=60s")
-	assert.NilError(t, err)
+	home := w.home(t)
 	w.release(t)
+	first := w.reaches(t, w.isnt(t, home), intent.PhaseDraining, intent.PhaseRebooting)
+	theirs := ""
+	for _, n := range w.Nodes {
+		if n.Name() != home && n.Name() != first.Name {
+			theirs = n.Name()
+		}
+	}
+	_, err := w.Kubectl(t.Context(), "drain", theirs, "--ignore-daemonsets", "--delete-emptydir-data", "--timeout=2m")
+	assert.NilError(t, err)
 	await(t, "all are updated and that node is still cordoned", func() (bool, error) {
 		nodes, err := w.views(t.Context())
 		for _, n := range nodes {
