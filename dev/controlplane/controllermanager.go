@@ -24,6 +24,7 @@ var controllers = []string{
 	"serviceaccount-controller",
 	"statefulset-controller",
 	"taint-eviction-controller",
+	"validatingadmissionpolicy-status-controller",
 }
 
 func (c *ControlPlane) startControllerManager() error {

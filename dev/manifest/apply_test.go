@@ -55,6 +55,17 @@ func TestApply(t *testing.T) {
 	assert.NilError(t, err)
 	assert.Equal(t, ca.Data["ca.crt"], "certificate")
 
+	// The controller manager checks the types of what the policies say.
+	for _, p := range load(t).Policies {
+		await(t, "the policy "+p.Name+" is checked", func() bool {
+			p, err := client.AdmissionregistrationV1().ValidatingAdmissionPolicies().Get(ctx, p.Name, metav1.GetOptions{})
+			assert.NilError(t, err)
+			checked := p.Status.TypeChecking
+			assert.Check(t, checked == nil || len(checked.ExpressionWarnings) == 0, "%+v", checked)
+			return p.Status.ObservedGeneration == p.Generation
+		})
+	}
+
 	// Priority classes, pod security and service accounts are judged when a pod is made.
 	for _, w := range load(t).Workloads() {
 		pod, err := client.CoreV1().Pods(Namespace).Create(ctx, &corev1.Pod{

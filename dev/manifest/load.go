@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/pkg/errors"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -58,6 +59,8 @@ type Objects struct {
 	RoleBindings        []*rbacv1.RoleBinding
 	ClusterRoles        []*rbacv1.ClusterRole
 	ClusterRoleBindings []*rbacv1.ClusterRoleBinding
+	Policies            []*admissionv1.ValidatingAdmissionPolicy
+	PolicyBindings      []*admissionv1.ValidatingAdmissionPolicyBinding
 }
 
 // Path is where this checkout's manifest is.
@@ -144,6 +147,10 @@ func (o *Objects) add(obj runtime.Object) error {
 		o.ClusterRoles = append(o.ClusterRoles, t)
 	case *rbacv1.ClusterRoleBinding:
 		o.ClusterRoleBindings = append(o.ClusterRoleBindings, t)
+	case *admissionv1.ValidatingAdmissionPolicy:
+		o.Policies = append(o.Policies, t)
+	case *admissionv1.ValidatingAdmissionPolicyBinding:
+		o.PolicyBindings = append(o.PolicyBindings, t)
 	default:
 		return errors.Errorf("kind %s has no place in Objects yet", obj.GetObjectKind().GroupVersionKind().Kind)
 	}
