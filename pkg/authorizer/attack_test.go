@@ -33,16 +33,17 @@ type battlefield struct {
 	*cluster
 	p          *proxy
 	own, other string
+	agentPod   *corev1.Pod
 	token      string
 }
 
-func newBattlefield(t *testing.T) *battlefield {
+func newBattlefield(t *testing.T, adjust ...func(*Proxy)) *battlefield {
 	t.Helper()
 	c := newCluster(t)
-	b := &battlefield{cluster: c, p: c.proxy(unlimited), own: "own-" + c.options.Namespace, other: "other-" + c.options.Namespace}
+	b := &battlefield{cluster: c, p: c.proxy(append(adjust, unlimited)...), own: "own-" + c.options.Namespace, other: "other-" + c.options.Namespace}
 	c.node(b.own, with(liveIntent(marker.ActionRebootUpdate), string(marker.KeyBootID), oldBoot, "example.com/theirs", "kept"))
 	c.node(b.other, with(liveIntent(marker.ActionRebootUpdate), string(marker.KeyBootID), oldBoot))
-	_, b.token = c.agentToken(b.own)
+	b.agentPod, b.token = c.agentToken(b.own)
 	return b
 }
 
@@ -239,6 +240,7 @@ func TestAttackContent(t *testing.T) {
 		{name: "a dry run", method: "PATCH", target: ownPath + "?dryRun=All", body: factBody, code: no, says: "dryRun"},
 		{name: "force", method: "PATCH", target: ownPath + "?force=true&fieldManager=kubelet", body: factBody, code: no, says: "force"},
 		{name: "an older look", method: "PATCH", target: ownPath, body: strings.Replace(factBody, "RV", "1", 1), code: http.StatusConflict, says: "look again"},
+		{name: "busy from an older look", method: "PATCH", target: ownPath, body: strings.Replace(answerPatch(intentID, "busy", ""), "RV", "1", 1), code: http.StatusConflict, says: "look again"},
 	} {
 		t.Run(a.name, func(t *testing.T) { b.run(t, a) })
 	}
