@@ -19,8 +19,10 @@ type Bug struct {
 	// Breaks are the promises of which at least one must be found broken.
 	Breaks []string
 	// Seeds is how many runs of the simulation may be made until it is found; 0: the exhaustive check of
-	// small fleets finds it.
+	// small fleets finds it, or the attack.
 	Seeds int
+	// Attack is the test of pkg/authorizer that finds it; empty: one of the searches does.
+	Attack string
 	// Hunks are the changes.
 	Hunks []Hunk
 }
@@ -62,6 +64,8 @@ func parse(name, text string) (Bug, error) {
 		case into == "" && strings.HasPrefix(word, "breaks "):
 			b.Breaks = strings.Fields(word)[1:]
 		case into == "" && word == "search model":
+		case into == "" && strings.HasPrefix(word, "search attack "):
+			b.Attack = strings.TrimPrefix(word, "search attack ")
 		case into == "" && strings.HasPrefix(word, "search sim "):
 			var err error
 			if b.Seeds, err = strconv.Atoi(strings.TrimPrefix(word, "search sim ")); err != nil {

@@ -29,6 +29,9 @@ func TestEveryBugIsFound(t *testing.T) {
 	root, err := filepath.Abs("../../..")
 	assert.NilError(t, err)
 	for _, b := range bugs {
+		if b.Attack != "" {
+			continue
+		}
 		t.Run(b.Name, func(t *testing.T) {
 			t.Parallel()
 			began := time.Now()
@@ -57,6 +60,38 @@ func TestEveryBugIsFound(t *testing.T) {
 		})
 	}
 }
+
+// TestEveryHoleIsFound lets the attacks on the proxy run against one that forgets a check, each in turn, and wants
+// the attack that the check is against to succeed.
+func TestEveryHoleIsFound(t *testing.T) {
+	bugs, err := planted.Load("testdata")
+	assert.NilError(t, err)
+	root, err := filepath.Abs("../../..")
+	assert.NilError(t, err)
+	holes := 0
+	for _, b := range bugs {
+		if b.Attack == "" {
+			continue
+		}
+		holes++
+		t.Run(b.Name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			overlay, err := b.Overlay(root, dir)
+			assert.NilError(t, err)
+			program := filepath.Join(dir, "attack")
+			run(t, root, "go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay", overlay, "-o", program, "./pkg/authorizer")
+			out := search(t, program, "-test.run", "^"+b.Attack+"$")
+			found := succeeded.FindAllString(out, -1)
+			assert.Assert(t, len(found) > 0, "%s\nno attack found it: %s", b.Why, out)
+			t.Logf("%s %s", b.Why, strings.Join(found, ", "))
+		})
+	}
+	assert.Assert(t, holes >= 20)
+}
+
+// succeeded finds the attacks that did what they must not.
+var succeeded = regexp.MustCompile(`(?m)^ *--- FAIL: (TestAttack\S+)`)
 
 func run(t *testing.T, dir string, words ...string) {
 	t.Helper()
