@@ -178,7 +178,7 @@ func TestAgentsUseTheProxy(t *testing.T) {
 	roots := x509.NewCertPool()
 	assert.Assert(t, roots.AppendCertsFromPEM([]byte(ca.Data["ca.crt"])))
 	for _, p := range w.pods(t, manifest.Proxy) {
-		raw, err := w.Dial(t.Context(), net.JoinHostPort(p.Status.PodIP, "8443"))
+		raw, err := w.real.Dial(t.Context(), net.JoinHostPort(p.Status.PodIP, "8443"))
 		assert.NilError(t, err)
 		conn := tls.Client(raw, &tls.Config{RootCAs: roots, ServerName: "update-operator-proxy.bottlerocket.svc", MinVersion: tls.VersionTLS12})
 		assert.Check(t, conn.HandshakeContext(t.Context()), "the certificate of %s", p.Name)
@@ -198,7 +198,7 @@ func TestAgentsUseTheProxy(t *testing.T) {
 // users are the requests in the audit log, by user.
 func (w *world) users(t *testing.T) map[string]map[string]int {
 	t.Helper()
-	f, err := os.Open(w.Plane.AuditLog())
+	f, err := os.Open(w.real.Plane.AuditLog())
 	assert.NilError(t, err)
 	defer f.Close()
 	out := map[string]map[string]int{}
