@@ -45,7 +45,7 @@ const (
 // all nodes at rest on the newest version.
 type world struct {
 	cluster
-	// real has more than other clusters.
+	// real has more than the interface; nil on kind.
 	real    *realcluster.Cluster
 	Client  kubernetes.Interface
 	Nodes   []*node
@@ -56,6 +56,7 @@ type world struct {
 }
 
 var shared struct {
+	ctx  context.Context
 	once sync.Once
 	w    *world
 	err  error
@@ -66,13 +67,17 @@ func TestMain(m *testing.M) {
 	// An interrupted run cleans up too.
 	interrupted, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	shared.ctx = interrupted
 	end := sync.OnceFunc(func() {
+		// A start that is under way ends first and cleans up after itself, and none begins any more.
+		shared.once.Do(func() { shared.err = context.Canceled })
 		if shared.w != nil {
 			shared.w.Stop()
 		}
 	})
 	go func() {
 		<-interrupted.Done()
+		stop() // a second interrupt ends it at once
 		end()
 		os.Exit(130)
 	}()
@@ -91,7 +96,7 @@ func TestMain(m *testing.M) {
 // inWorld returns the cluster with all nodes at rest, and dumps it if the test fails.
 func inWorld(t *testing.T) *world {
 	t.Helper()
-	shared.once.Do(func() { shared.err = start(context.Background()) })
+	shared.once.Do(func() { shared.err = start(shared.ctx) })
 	assert.NilError(t, shared.err)
 	w := shared.w
 	t.Cleanup(func() {

@@ -172,6 +172,7 @@ func TestSecuritySettings(t *testing.T) {
 // through there, and the API server never heard of an agent.
 func TestAgentsUseTheProxy(t *testing.T) {
 	long(t)
+	notOnKind(t, "audit log, and no way to its pods' addresses")
 	w := inWorld(t)
 	ca, err := w.Client.CoreV1().ConfigMaps(manifest.Namespace).Get(t.Context(), "update-operator-proxy-ca", metav1.GetOptions{})
 	assert.NilError(t, err)

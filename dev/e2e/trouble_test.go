@@ -96,6 +96,7 @@ func TestNeverComesBack(t *testing.T) {
 // The API server is killed in the middle of a rollout and started again.
 func TestAPIServerKilled(t *testing.T) {
 	long(t)
+	notOnKind(t, "API server that can be stopped by itself")
 	w := inWorld(t)
 	boots, asked := w.machines()
 	w.release(t)
