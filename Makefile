@@ -88,10 +88,15 @@ chaos: ## Update a fleet while everything fails in turn, drawn from SEED, for RU
 	@go run ./dev/chaos/cmd $(if $(SEED),-seed $(SEED)) -runs $(RUNS) $(if $(MINUTES),-minutes $(MINUTES)) -times $(TIMES) -keep $(KEEP)
 
 .PHONY: e2e
-e2e: ## Test the whole product on a cluster of real nodes, as root on Linux; SHORT=1: one rollout and one power cut
+e2e: ## Test the whole product on a cluster of real nodes, as root on Linux; SHORT=1: one rollout and one power cut; KIND=1: on kind
+ifdef KIND
+	$(call need,kind)
+	$(need-docker)
+else
 	@go run ./dev/realcluster/cmd/check
 	go run ./dev/controlplane/cmd/build -node
-	go test -count=1 -v -timeout $(TEST_TIMEOUT) $(if $(SHORT),-short) ./dev/e2e
+endif
+	go test -count=1 -v -timeout $(TEST_TIMEOUT) $(if $(SHORT),-short) ./dev/e2e $(if $(KIND),-args -kind)
 
 .PHONY: demo
 demo: ## Update a fleet of NODES simulated hosts on a real control plane, and check what happened

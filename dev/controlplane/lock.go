@@ -13,9 +13,9 @@ import (
 // lockPoll is how often a lock that somebody else holds is tried again.
 const lockPoll = 100 * time.Millisecond
 
-// tryLock takes the lock of a file, made if needed. It returns nil if another
+// TryLock takes the lock of a file, made if needed. It returns nil if another
 // process holds it. The lock ends with close or with the process.
-func tryLock(path string) (*os.File, error) {
+func TryLock(path string) (*os.File, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, errors.Wrap(err, "making a folder for a lock")
 	}
@@ -37,7 +37,7 @@ func tryLock(path string) (*os.File, error) {
 // lock waits for a lock; waiting is called once if that takes a while.
 func lock(ctx context.Context, path string, waiting func()) (*os.File, error) {
 	for tries := 0; ; tries++ {
-		f, err := tryLock(path)
+		f, err := TryLock(path)
 		if f != nil || err != nil {
 			return f, err
 		}

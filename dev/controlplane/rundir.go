@@ -39,7 +39,7 @@ func newRunDir(ctx context.Context) (*runDir, error) {
 	if err != nil {
 		return nil, errors.Wrap(err, "making the folder of a cluster")
 	}
-	held, err := tryLock(filepath.Join(path, "lock"))
+	held, err := TryLock(filepath.Join(path, "lock"))
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +57,7 @@ func sweep(base string) {
 	entries, _ := os.ReadDir(base)
 	for _, e := range entries {
 		path := filepath.Join(base, e.Name())
-		held, err := tryLock(filepath.Join(path, "lock"))
+		held, err := TryLock(filepath.Join(path, "lock"))
 		if err != nil || held == nil {
 			continue
 		}

@@ -16,9 +16,9 @@ import (
 	"gotest.tools/v3/assert"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/controlplane"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/hostsim"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/image"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/localcluster"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/manifest"
@@ -34,6 +34,8 @@ const (
 	variant   = "aws-k8s-1.36"
 	// The operator's image. It can't be pulled: the tests load it.
 	imageName = "localhost/bottlerocket-update-operator:e2e"
+	// labelled is the label that puts a node into the operator's care.
+	labelled = string(marker.KeyInterfaceVersion) + "=2.0.0"
 
 	// bound is how long anything may take before it counts as stuck: many times what it takes.
 	bound = 5 * time.Minute
@@ -42,7 +44,11 @@ const (
 // world is one cluster with the operator at work, for all tests of the package. Each test leaves it with
 // all nodes at rest on the newest version.
 type world struct {
-	*realcluster.Cluster
+	cluster
+	// real has more than the interface; nil on kind.
+	real    *realcluster.Cluster
+	Client  kubernetes.Interface
+	Nodes   []*node
 	objects manifest.Objects
 	// released counts releases, all but the first one after the start.
 	released int
@@ -50,6 +56,7 @@ type world struct {
 }
 
 var shared struct {
+	ctx  context.Context
 	once sync.Once
 	w    *world
 	err  error
@@ -60,13 +67,17 @@ func TestMain(m *testing.M) {
 	// An interrupted run cleans up too.
 	interrupted, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	shared.ctx = interrupted
 	end := sync.OnceFunc(func() {
+		// A start that is under way ends first and cleans up after itself, and none begins any more.
+		shared.once.Do(func() { shared.err = context.Canceled })
 		if shared.w != nil {
 			shared.w.Stop()
 		}
 	})
 	go func() {
 		<-interrupted.Done()
+		stop() // a second interrupt ends it at once
 		end()
 		os.Exit(130)
 	}()
@@ -85,7 +96,7 @@ func TestMain(m *testing.M) {
 // inWorld returns the cluster with all nodes at rest, and dumps it if the test fails.
 func inWorld(t *testing.T) *world {
 	t.Helper()
-	shared.once.Do(func() { shared.err = start(context.Background()) })
+	shared.once.Do(func() { shared.err = start(shared.ctx) })
 	assert.NilError(t, shared.err)
 	w := shared.w
 	t.Cleanup(func() {
@@ -110,14 +121,10 @@ func long(t *testing.T) {
 
 func start(ctx context.Context) error {
 	began := time.Now()
-	c, err := realcluster.Start(ctx, realcluster.Config{
-		Nodes: nodeCount, Version: version(0), Variant: variant, Down: 2 * time.Second, GracePeriod: 16 * time.Second, Progress: os.Stderr,
-		Latencies: hostsim.Latencies{Refresh: 50 * time.Millisecond, Prepare: time.Second, Activate: 500 * time.Millisecond, Deactivate: 500 * time.Millisecond},
-	})
+	w, err := newWorld(ctx)
 	if err != nil {
 		return err
 	}
-	w := &world{Cluster: c}
 	shared.w = w
 	if err := w.buildImage(ctx, "", imageName); err != nil {
 		return err
@@ -131,8 +138,10 @@ func start(ctx context.Context) error {
 	if err := w.install(ctx, w.objects); err != nil {
 		return err
 	}
-	if _, err := w.Kubectl(ctx, "label", "node", "--all", string(marker.KeyInterfaceVersion)+"=2.0.0"); err != nil {
-		return err
+	for _, n := range w.Nodes {
+		if _, err := w.Kubectl(ctx, "label", "node", n.Name(), labelled); err != nil {
+			return err
+		}
 	}
 	if err := localcluster.Await(ctx, "all pods are Ready", bound, func() (bool, error) { return w.allReady(ctx) }); err != nil {
 		return err
@@ -188,7 +197,7 @@ func (w *world) buildImage(ctx context.Context, checkout, name string) error {
 			return err
 		}
 	}
-	dir := filepath.Join(w.Plane.Dir(), called.Tag)
+	dir := filepath.Join(w.Dir(), called.Tag)
 	platforms, err := image.ParsePlatforms(image.Here().String())
 	if err != nil {
 		return err
@@ -227,9 +236,19 @@ func await(t *testing.T, what string, ok func() (bool, error)) {
 	assert.NilError(t, localcluster.Await(t.Context(), what, bound, ok))
 }
 
-// views are the nodes as the operator sees them.
+// Node is the one of that name, nil if there is none.
+func (w *world) Node(name string) *node {
+	for _, n := range w.Nodes {
+		if n.Name() == name {
+			return n
+		}
+	}
+	return nil
+}
+
+// views are the nodes in the operator's care as it sees them.
 func (w *world) views(ctx context.Context) ([]fleet.Node, error) {
-	list, err := w.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	list, err := w.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: labelled})
 	if err != nil {
 		return nil, err
 	}
@@ -314,7 +333,7 @@ func (w *world) home(t *testing.T) string {
 }
 
 // other is a node that the controller isn't on.
-func (w *world) other(t *testing.T) *realcluster.Node {
+func (w *world) other(t *testing.T) *node {
 	t.Helper()
 	home := w.home(t)
 	for _, n := range w.Nodes {

@@ -170,15 +170,8 @@ func (c *Cluster) add(ctx context.Context, number int) error {
 	return n.PowerOn(ctx)
 }
 
-// Node is the one of that name, nil if there is none.
-func (c *Cluster) Node(name string) *Node {
-	for _, n := range c.Nodes {
-		if n.name == name {
-			return n
-		}
-	}
-	return nil
-}
+// Dir holds all files of the cluster; Stop removes it.
+func (c *Cluster) Dir() string { return c.Plane.Dir() }
 
 // Load imports an image archive on every node.
 func (c *Cluster) Load(ctx context.Context, archive string) error {
