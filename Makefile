@@ -59,6 +59,7 @@ test: ## Run all tests; the first run builds a Kubernetes control plane into the
 	go test $(RACE) -p $(TEST_PARALLEL) -timeout $(TEST_TIMEOUT) $$(go list ./pkg/... | grep -v /pkg/sim) || status=1; \
 	go test -p 1 -timeout $(TEST_TIMEOUT) ./pkg/sim/... || status=1; \
 	go test -p $(TEST_PARALLEL) -timeout $(TEST_TIMEOUT) $$(go list ./cmd/... ./dev/... | grep -v /dev/e2e) || status=1; \
+	sh dev/fuzz.sh 10s FuzzRequest ./pkg/authorizer || status=1; \
 	exit $$status
 
 .PHONY: fuzz

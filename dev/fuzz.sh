@@ -1,15 +1,16 @@
 #!/bin/sh
-# Runs every fuzz target of pkg for the time given, one after the other, and ends at the first finding.
+# Runs every fuzz target of pkg, or those that are named, for the time given, one after the other, and ends at
+# the first finding.
 # go test keeps a finding's input in testdata/fuzz beside the target, where every go test tries it again.
 set -eu
 
-[ $# -eq 1 ] || { echo "usage: fuzz.sh TIME" >&2; exit 2; }
+[ $# -ge 1 ] && [ $# -le 3 ] || { echo "usage: fuzz.sh TIME [TARGET [PACKAGE]]" >&2; exit 2; }
 time=$1
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 
 # Names come first, then the line of their package.
-listed=$(go test -list '^Fuzz' ./pkg/...)
+listed=$(go test -list "^${2:-Fuzz}" "${3:-./pkg/...}")
 targets=$(echo "$listed" | awk '/^Fuzz/ {name[++n] = $1} /^ok / {for (i = 1; i <= n; i++) print $2, name[i]; n = 0}')
 [ -n "$targets" ] || { echo "fuzz.sh: there is no target" >&2; exit 1; }
 

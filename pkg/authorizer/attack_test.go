@@ -62,7 +62,7 @@ func (b *battlefield) send(t *testing.T, request string) (int, string) {
 	conn, err := b.dial(t, tls.VersionTLS13)
 	assert.NilError(t, err)
 	defer conn.Close()
-	assert.NilError(t, conn.SetDeadline(time.Now().Add(2 * bodyTime)))
+	assert.NilError(t, conn.SetDeadline(time.Now().Add(2*bodyTime)))
 	// A server that has heard enough may hang up before the end.
 	_, _ = io.WriteString(conn, request)
 	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
