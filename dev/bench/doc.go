@@ -7,6 +7,6 @@
 // memory differs little between machines, a proxy that takes more of it for its agents than it may.
 //
 // It holds benchmarks alone; nothing imports it. It imports the packages of dev, client-go, and of the
-// product what the benchmarks of single functions call. Memory and input are read from /proc, so all but
+// product what the benchmarks call in their own process. Memory and input are read from /proc, so all but
 // those of single functions run on Linux only.
 package bench
