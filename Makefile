@@ -80,7 +80,7 @@ model: ## Explore 3 nodes, 2 controllers and up to 2 faults, MINUTES for each of
 	done; done
 
 .PHONY: bench
-bench: ## Run the benchmarks, which print figures, in about eight minutes
+bench: ## Run the benchmarks, which print figures, in about eleven minutes
 	go test -run '^$$' -bench . -timeout 30m ./dev/bench
 
 .PHONY: chaos

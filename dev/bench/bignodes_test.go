@@ -103,31 +103,36 @@ func restingMarks(boot string, at time.Time, s policy.Settings) marker.Marks {
 	return m
 }
 
-// agentPods makes an agent's pod, Ready, on every node: the pod of the manifest's DaemonSet.
-func agentPods(b *testing.B, client kubernetes.Interface) {
+// agentPods makes an agent's pod, Ready, on each of the first n nodes: the pod of the manifest's DaemonSet.
+func agentPods(b *testing.B, client kubernetes.Interface, n int) []*corev1.Pod {
 	b.Helper()
 	objects, err := manifest.Load()
 	assert.NilError(b, err)
 	assert.Equal(b, len(objects.DaemonSets), 1)
 	template := objects.DaemonSets[0].Spec.Template
-	template.Spec.ServiceAccountName = "default"
 	ready := []byte(`{"status":{"phase":"Running","conditions":[{"type":"Ready","status":"True"}]}}`)
 	pods := client.CoreV1().Pods(namespace)
-	eachOf(b, fleetSize, func(ctx context.Context, i int) error {
+	made := make([]*corev1.Pod, n)
+	eachOf(b, n, func(ctx context.Context, i int) error {
 		p := &corev1.Pod{ObjectMeta: *template.ObjectMeta.DeepCopy(), Spec: *template.Spec.DeepCopy()}
 		p.GenerateName, p.Spec.NodeName = "update-operator-agent-", nodeName(i)
 		p, err := pods.Create(ctx, p, metav1.CreateOptions{})
 		if err == nil {
-			_, err = pods.Patch(ctx, p.Name, types.MergePatchType, ready, metav1.PatchOptions{}, "status")
+			made[i], err = pods.Patch(ctx, p.Name, types.MergePatchType, ready, metav1.PatchOptions{}, "status")
 		}
 		return err
 	})
+	return made
 }
 
 // eachOf does something with the numbers below n, many at once, and stops at the first error.
 func eachOf(b *testing.B, n int, do func(ctx context.Context, i int) error) {
 	b.Helper()
-	const atOnce = 32
+	eachAtOnce(b, n, 32, do)
+}
+
+func eachAtOnce(b *testing.B, n, atOnce int, do func(ctx context.Context, i int) error) {
+	b.Helper()
 	ctx, cancel := context.WithCancelCause(b.Context())
 	defer cancel(nil)
 	numbers := make(chan int)
@@ -152,15 +157,15 @@ func eachOf(b *testing.B, n int, do func(ctx context.Context, i int) error) {
 	assert.NilError(b, context.Cause(ctx))
 }
 
-// createFleet makes the nodes, each changed by change, and returns how large one is, in bytes.
-func createFleet(b *testing.B, client kubernetes.Interface, change func(*corev1.Node)) int {
+// createFleet makes n nodes, each changed by change, and returns how large one is, in bytes.
+func createFleet(b *testing.B, client kubernetes.Interface, n int, change func(*corev1.Node)) int {
 	b.Helper()
 	var mu sync.Mutex
 	bytes := 0
-	eachOf(b, fleetSize, func(ctx context.Context, i int) error {
-		n := bigNode(i)
-		change(n)
-		made, err := client.CoreV1().Nodes().Create(ctx, n, metav1.CreateOptions{})
+	eachOf(b, n, func(ctx context.Context, i int) error {
+		node := bigNode(i)
+		change(node)
+		made, err := client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
 		if err != nil {
 			return err
 		}
@@ -169,5 +174,5 @@ func createFleet(b *testing.B, client kubernetes.Interface, change func(*corev1.
 		bytes += size(made)
 		return nil
 	})
-	return bytes / fleetSize
+	return bytes / n
 }

@@ -45,7 +45,7 @@ func BenchmarkController(b *testing.B) {
 		// The heaviest there is, and nothing lighter: that would tell no more and take time.
 		set := policy.DefaultSettings()
 		f := newBigFleet(b, controlplane.Config{AuditLog: true, NoWatchList: true}, func(n *corev1.Node) { managed(n, set) })
-		agentPods(b, f.client)
+		agentPods(b, f.client, fleetSize)
 		b.Run("Managed", f.rest)
 	})
 }
@@ -69,7 +69,7 @@ func newBigFleet(b *testing.B, config controlplane.Config, change func(*corev1.N
 	assert.NilError(b, err)
 	_, err = client.CoreV1().Namespaces().Create(b.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
 	assert.NilError(b, err)
-	bytes := createFleet(b, client, change)
+	bytes := createFleet(b, client, fleetSize, change)
 	return &bigFleet{bytes: bytes, plane: plane, client: client, audit: auditLog{path: plane.AuditLog()}, program: operator(b, plane)}
 }
 

@@ -2,7 +2,6 @@ package bench
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -114,18 +113,8 @@ func (w *world) proxied(b *testing.B) map[string]int {
 		if !strings.HasPrefix(p.flag("kubeconfig"), w.Plane.Dir()) {
 			continue
 		}
-		code, text, err := get(b.Context(), "http://"+p.flag("listen")+"/metrics")
-		assert.NilError(b, err)
-		assert.Equal(b, code, 200)
-		for line := range strings.Lines(text) {
-			rest, ok := strings.CutPrefix(line, `bottlerocket_update_proxy_requests_total{verb="`)
-			verb, value, cut := strings.Cut(rest, `"} `)
-			if !ok || !cut {
-				continue
-			}
-			n, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
-			assert.NilError(b, err)
-			total[verb] += int(n)
+		for verb, n := range counted(b, "http://"+p.flag("listen"), "bottlerocket_update_proxy_requests_total") {
+			total[verb] += n
 		}
 	}
 	assert.Assert(b, len(total) > 0, "no proxy counts requests")

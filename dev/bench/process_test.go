@@ -26,8 +26,9 @@ func needProc(b *testing.B) {
 	}
 }
 
-// memory is what a process occupies, in bytes: its own pages, and all that are in memory for it.
-type memory struct{ anon, resident int64 }
+// memory is what a process occupies, in bytes: its own pages, all that are in memory for it, and the most that
+// those ever were.
+type memory struct{ anon, resident, most int64 }
 
 func memoryOf(pid int) (memory, error) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
@@ -46,6 +47,8 @@ func memoryOf(pid int) (memory, error) {
 			m.anon = kib << 10
 		case "VmRSS:":
 			m.resident = kib << 10
+		case "VmHWM:":
+			m.most = kib << 10
 		}
 	}
 	return m, nil
@@ -63,6 +66,28 @@ func received(pid int) (int64, error) {
 		return 0, errors.Errorf("a process's input is not readable: %q", io)
 	}
 	return strconv.ParseInt(string(line), 10, 64)
+}
+
+// clockTick is what Linux counts a process's time in, whatever the kernel's own clock.
+const clockTick = 10 * time.Millisecond
+
+// cpuOf is the time that a process has worked.
+func cpuOf(pid int) (time.Duration, error) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, errors.Wrap(err, "reading a process's times")
+	}
+	// The name before it may hold anything, spaces too.
+	f := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	if len(f) < 13 {
+		return 0, errors.Errorf("a process's times are not readable: %q", stat)
+	}
+	user, errUser := strconv.ParseInt(f[11], 10, 64)
+	system, errSystem := strconv.ParseInt(f[12], 10, 64)
+	if errUser != nil || errSystem != nil {
+		return 0, errors.Errorf("a process's times are not readable: %q", stat)
+	}
+	return time.Duration(user+system) * clockTick, nil
 }
 
 // running is a process of the product: its id and its arguments.

@@ -42,7 +42,6 @@ type controllerProcess struct {
 	log string
 }
 
-// startController starts it as a container would, with no variable of this environment.
 func startController(b *testing.B, plane *controlplane.ControlPlane, path string) *controllerProcess {
 	b.Helper()
 	config, err := plane.UserConfig(controllerUser, "system:masters")
@@ -50,29 +49,43 @@ func startController(b *testing.B, plane *controlplane.ControlPlane, path string
 	kubeconfig := filepath.Join(plane.Dir(), "controller.kubeconfig")
 	assert.NilError(b, controlplane.WriteKubeconfig(kubeconfig, config))
 	listen := freeAddress(b)
-	c := &controllerProcess{url: "http://" + listen, log: filepath.Join(plane.Dir(), "controller.log")}
-	log, err := process.Log(c.log)
+	c := &controllerProcess{url: "http://" + listen}
+	c.Process, c.log = start(b, plane, "controller", path, "-controller", "-kubeconfig="+kubeconfig, "-listen="+listen, "-node-name=none", "-pod-name=controller")
+	return c
+}
+
+// start starts the program as a container would, with no variable of this environment, and returns it with
+// the path of its log.
+func start(b *testing.B, plane *controlplane.ControlPlane, name, path string, args ...string) (*process.Process, string) {
+	b.Helper()
+	logPath := filepath.Join(plane.Dir(), name+".log")
+	log, err := process.Log(logPath)
 	assert.NilError(b, err)
 	defer log.Close()
-	cmd := exec.Command(path, "-controller", "-kubeconfig="+kubeconfig, "-listen="+listen, "-node-name=none", "-pod-name=controller")
+	cmd := exec.Command(path, args...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = plane.Dir(), log, log
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
-	c.Process, err = process.Start(cmd)
+	p, err := process.Start(cmd)
 	assert.NilError(b, err)
-	b.Cleanup(func() { c.Stop(10 * time.Second) })
-	return c
+	b.Cleanup(func() { p.Stop(10 * time.Second) })
+	return p, logPath
 }
 
 // awaitReady waits until the controller has seen the fleet.
 func (c *controllerProcess) awaitReady(b *testing.B) {
 	b.Helper()
-	assert.NilError(b, localcluster.Await(b.Context(), "the controller is ready", time.Minute, func() (bool, error) {
-		if !c.Running() {
-			return false, c.Wait()
+	awaitReady(b, "the controller", c.Process, c.url, c.log)
+}
+
+func awaitReady(b *testing.B, who string, p *process.Process, url, log string) {
+	b.Helper()
+	assert.NilError(b, localcluster.Await(b.Context(), who+" is ready", time.Minute, func() (bool, error) {
+		if !p.Running() {
+			return false, p.Wait()
 		}
-		code, _, err := get(b.Context(), c.url+"/readyz")
+		code, _, err := get(b.Context(), url+"/readyz")
 		return code == http.StatusOK, err
-	}), process.LogTail(c.log, 2048))
+	}), process.LogTail(log, 2048))
 }
 
 func get(ctx context.Context, url string) (int, string, error) {

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -79,6 +80,28 @@ func reportRequests(b *testing.B, who string, got map[request]int, d time.Durati
 	}
 	b.Logf("%s at rest, %s: %s", who, d, kinds(got))
 	b.ReportMetric(float64(all)/d.Minutes(), "requests/min")
+}
+
+// counted returns what a process of the product counts under one name, by the value of its only label; without
+// a label by "".
+func counted(b *testing.B, url, name string) map[string]int {
+	b.Helper()
+	code, text, err := get(b.Context(), url+"/metrics")
+	assert.NilError(b, err)
+	assert.Equal(b, code, 200)
+	out := map[string]int{}
+	for line := range strings.Lines(text) {
+		rest, ok := strings.CutPrefix(line, name)
+		if !ok || rest[0] != '{' && rest[0] != ' ' {
+			continue
+		}
+		labels, value, _ := strings.Cut(rest, " ")
+		_, label, _ := strings.Cut(labels, `="`)
+		n, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
+		assert.NilError(b, err)
+		out[strings.TrimSuffix(label, `"}`)] += int(n)
+	}
+	return out
 }
 
 func kinds(got map[request]int) string {

@@ -113,6 +113,11 @@ func (d durations) mean() time.Duration {
 	return sum / time.Duration(max(len(d), 1))
 }
 
+func (d durations) median() time.Duration {
+	sorted := slices.Sorted(slices.Values(d))
+	return sorted[len(sorted)/2]
+}
+
 func (d durations) report(b *testing.B, name string) {
 	b.Helper()
 	b.ReportMetric(d.mean().Seconds(), "s-"+name)
