@@ -248,7 +248,7 @@ func (d *ward) round(ctx context.Context) ([]string, error) {
 			return nil, fmt.Errorf("the plan tells of %s, which is not in the operator's care", s.Node)
 		}
 		p.plan = s
-		p.saw(sight{"plan", string(s.Reason), s.Message})
+		p.saw(sight{"plan", string(s.Reason), s.Sentence.String()})
 	}
 	var open []string
 	for _, p := range d.patients {

@@ -141,7 +141,7 @@ func TestDrainDeadline(t *testing.T) {
 	pod.Finalizers = []string{"example.com/stuck"}
 	_, err := f.client.CoreV1().Pods("default").Update(t.Context(), pod, metav1.UpdateOptions{})
 	assert.NilError(t, err)
-	f.control(func(o *controller.Options) { o.Policy.Deadlines.Drain = 2 * time.Second })
+	f.control(func(o *controller.Options) { o.Policy.Drain = 2 * time.Second })
 	f.until("a is managed", a.updatedTo(v1))
 	f.release(v2)
 	f.until("a is given back", func() bool {

@@ -43,6 +43,8 @@ type Term struct {
 	began time.Time
 	// passed holds, by UID, the phase and intent in which the last pass saw a node.
 	passed map[string]passedOver
+	// away is since when this process has seen a node out of service by somebody else's hand, by UID.
+	away map[string]time.Time
 
 	// told is the reason that people were last told of, by UID, and retry the pause after a pass that
 	// could not be finished. Only the passing goroutine touches them.
@@ -201,14 +203,23 @@ func (t *Term) gather(ctx context.Context) (fleet.Snapshot, error) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	away := map[string]time.Time{}
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
+		if (n.Unschedulable || !n.Ready) && !n.Disrupted() {
+			since, known := t.away[n.UID]
+			if !known {
+				since = s.Now
+			}
+			away[n.UID], n.UnavailableSince = since, since
+		}
 		n.ControllerHere = t.c.NodeName != "" && n.Name == t.c.NodeName
 		if d := t.drains[n.UID]; d != nil && n.Marks.Disruption != nil && d.since.Equal(n.Marks.Disruption.Since) {
 			n.Drain = d.found
 		}
 		n.PassedOver = t.passed[n.UID] == passedOver{n.Phase(), n.Marks.Intent.ID}
 	}
+	t.away = away
 	return s, nil
 }
 
@@ -254,7 +265,7 @@ func (t *Term) tell(out policy.Outcome) {
 		}
 		told[n.UID] = n.Reason
 		if t.told[n.UID] != n.Reason {
-			t.c.Events.Event(n.Node, n.UID, true, string(n.Reason), n.Message)
+			t.c.Events.Event(n.Node, n.UID, true, string(n.Reason), n.Sentence.String())
 		}
 	}
 	t.told = told

@@ -37,7 +37,9 @@ type Node struct {
 	UID             string
 	ResourceVersion string
 	Interface       Interface
-	Unschedulable   bool
+	// Labels are all of the node's.
+	Labels        map[string]string
+	Unschedulable bool
 	// Ready is the kubelet's Ready condition being True; ReadySince its lastTransitionTime, another
 	// machine's clock as text, compared for change only.
 	Ready      bool
@@ -45,6 +47,12 @@ type Node struct {
 	// BootID and OSVersion are the kubelet's own nodeInfo; OSVersion is empty for what isn't Bottlerocket.
 	BootID    string
 	OSVersion string
+
+	// Leaving says who is taking the node out of the cluster; empty if nobody is.
+	Leaving string
+	// UnavailableSince is since when, as far as this process knows, the node has not been Ready or was cordoned;
+	// zero if it is neither, or was not for as long as this process has looked.
+	UnavailableSince time.Time
 
 	Marks    marker.Marks
 	Problems []marker.Problem
@@ -75,10 +83,10 @@ type Drain struct {
 }
 
 // Labelled tells if a user put the node into the operator's care.
-func (n Node) Labelled() bool { return n.Interface != InterfaceNone }
+func (n *Node) Labelled() bool { return n.Interface != InterfaceNone }
 
 // Phase derives the node's phase from its marks; time-dependent ones are policy's.
-func (n Node) Phase() intent.Phase {
+func (n *Node) Phase() intent.Phase {
 	if len(n.Problems) > 0 {
 		return intent.PhaseUnreadable
 	}
@@ -86,10 +94,10 @@ func (n Node) Phase() intent.Phase {
 }
 
 // Disrupted tells if the node shows a disruption of ours. An unreadable one counts.
-func (n Node) Disrupted() bool { return n.Marks.Disruption != nil }
+func (n *Node) Disrupted() bool { return n.Marks.Disruption != nil }
 
 // Marked tells if any mark of an intent or a disruption of ours is on the node.
-func (n Node) Marked() bool {
+func (n *Node) Marked() bool {
 	return n.Marks.Intent.ID != "" || n.Disrupted() || n.Marks.Report.Protocol > 0
 }
 

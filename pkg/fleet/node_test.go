@@ -50,12 +50,12 @@ func TestOSVersion(t *testing.T) {
 func TestManaged(t *testing.T) {
 	s := fleet.Snapshot{Slots: map[string]string{"uid-1": "a"}}
 	disrupted := fleet.Node{Marks: marker.Marks{Disruption: &marker.Disruption{}}}
-	assert.Assert(t, !s.Managed(fleet.Node{Name: "a", UID: "uid-2"}), "another node of that name")
-	assert.Assert(t, s.Managed(fleet.Node{Name: "a", UID: "uid-1"}))
-	assert.Assert(t, s.Managed(fleet.Node{Interface: "3.0.0"}))
-	assert.Assert(t, s.Managed(disrupted) && disrupted.Marked())
-	assert.Assert(t, !fleet.Node{}.Marked())
-	assert.Assert(t, fleet.Node{Marks: marker.Marks{Report: marker.Report{Protocol: 1}}}.Marked())
+	assert.Assert(t, !s.Managed(&fleet.Node{Name: "a", UID: "uid-2"}), "another node of that name")
+	assert.Assert(t, s.Managed(&fleet.Node{Name: "a", UID: "uid-1"}))
+	assert.Assert(t, s.Managed(&fleet.Node{Interface: "3.0.0"}))
+	assert.Assert(t, s.Managed(&disrupted) && disrupted.Marked())
+	assert.Assert(t, !(&fleet.Node{}).Marked())
+	assert.Assert(t, (&fleet.Node{Marks: marker.Marks{Report: marker.Report{Protocol: 1}}}).Marked())
 }
 
 func TestPhase(t *testing.T) {
@@ -63,9 +63,4 @@ func TestPhase(t *testing.T) {
 	assert.Equal(t, n.Phase(), intent.PhaseIdle)
 	n.Problems = []marker.Problem{{Key: marker.KeyFailure, Why: "x"}}
 	assert.Equal(t, n.Phase(), intent.PhaseUnreadable, "whatever could be read")
-}
-
-func TestSchedulable(t *testing.T) {
-	s := fleet.Snapshot{Nodes: []fleet.Node{{Ready: true}, {Ready: true, Unschedulable: true}, {}, {Unschedulable: true}}}
-	assert.Equal(t, s.Schedulable(), 1)
 }

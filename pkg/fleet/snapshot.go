@@ -12,21 +12,18 @@ type Snapshot struct {
 	SlotsProblem string
 	// Slots are the nodes' UIDs, with their names, that hold a slot by the controller's ConfigMap.
 	Slots map[string]string
-}
-
-// Schedulable counts the nodes that take new pods now: not cordoned, and Ready.
-func (s Snapshot) Schedulable() int {
-	n := 0
-	for _, node := range s.Nodes {
-		if !node.Unschedulable && node.Ready {
-			n++
-		}
-	}
-	return n
+	// PolicyProblem is a sentence on why the policy that stands now can't be read; NoPolicy: and there is none from
+	// before that is in force, so nothing starts.
+	PolicyProblem string
+	NoPolicy      bool
+	// Seen is since when each version has been known in this cluster.
+	Seen map[string]time.Time
+	// Acknowledged are versions that go on although they failed on many nodes, because a person said so.
+	Acknowledged map[string]bool
 }
 
 // Managed tells if the operator answers for the node: labelled, disrupted by us, or holding a slot.
-func (s Snapshot) Managed(n Node) bool {
+func (s *Snapshot) Managed(n *Node) bool {
 	_, slot := s.Slots[n.UID]
 	return n.Labelled() || n.Disrupted() || slot
 }

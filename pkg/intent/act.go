@@ -33,6 +33,8 @@ const (
 	ActFinish Act = "Finish"
 	// ActGiveBack undoes the cordon and asks for a reset, in one patch.
 	ActGiveBack Act = "GiveBack"
+	// ActSetAside undoes the cordon of a node that keeps what it has staged and waits with it.
+	ActSetAside Act = "SetAside"
 	// ActFence writes a new intent-id so that an older cordon patch must fail, then frees the slot.
 	ActFence Act = "Fence"
 	// ActLeave removes all our marks, and the cordon if it is ours.
@@ -66,6 +68,7 @@ var transitions = []Transition{
 	{ActSoak, []Phase{PhaseVerifying}, "", ""},
 	{ActFinish, []Phase{PhaseVerifying}, "", PhaseIdle},
 	{ActGiveBack, []Phase{PhasePreparing, PhasePrepared, PhaseDraining, PhaseRebooting, PhaseReturning}, marker.ActionResetState, PhaseResetting},
+	{ActSetAside, []Phase{PhaseDraining}, "", PhasePrepared},
 	{ActFence, []Phase{PhaseIdle, PhasePreparing, PhasePrepared}, marker.ActionStabilize, PhaseIdle},
 	// What is activated on the host must still be undone.
 	{ActFence, []Phase{PhaseResetting}, marker.ActionResetState, PhaseResetting},

@@ -15,9 +15,14 @@ import (
 func stripNode(n *corev1.Node) *corev1.Node {
 	out := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
 		Name: n.Name, UID: n.UID, ResourceVersion: n.ResourceVersion,
-		Labels: only(n.Labels), Annotations: only(n.Annotations),
+		Labels: interned(n.Labels), Annotations: only(n.Annotations), DeletionTimestamp: n.DeletionTimestamp,
 	}}
 	out.Spec.Unschedulable = n.Spec.Unschedulable
+	for _, t := range n.Spec.Taints {
+		if leavingTaints[t.Key] != "" {
+			out.Spec.Taints = append(out.Spec.Taints, corev1.Taint{Key: unique.Make(t.Key).Value(), Effect: t.Effect})
+		}
+	}
 	for _, c := range n.Status.Conditions {
 		if c.Type == corev1.NodeReady {
 			out.Status.Conditions = []corev1.NodeCondition{{Type: c.Type, Status: c.Status, LastTransitionTime: c.LastTransitionTime}}
@@ -25,6 +30,18 @@ func stripNode(n *corev1.Node) *corev1.Node {
 	}
 	out.Status.NodeInfo.BootID = strings.Clone(n.Status.NodeInfo.BootID)
 	out.Status.NodeInfo.OSImage = unique.Make(n.Status.NodeInfo.OSImage).Value()
+	return out
+}
+
+// interned keeps each label, and each value, once in memory for all nodes: most nodes share most of them.
+func interned(m map[string]string) map[string]string {
+	if m == nil {
+		return nil
+	}
+	out := make(map[string]string, len(m))
+	for k, v := range m {
+		out[unique.Make(k).Value()] = unique.Make(v).Value()
+	}
 	return out
 }
 

@@ -9,6 +9,27 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 )
 
+// leavingTaints are those that somebody who takes a node out of the cluster puts on it first, with who that is.
+var leavingTaints = map[string]string{
+	// kubernetes/autoscaler, cluster-autoscaler/utils/taints/taints.go
+	"ToBeDeletedByClusterAutoscaler": "the cluster autoscaler",
+	// kubernetes-sigs/karpenter, pkg/apis/v1/taints.go; the second name is that of releases before 1.0
+	"karpenter.sh/disrupted":  "Karpenter",
+	"karpenter.sh/disruption": "Karpenter",
+}
+
+func leaving(n *corev1.Node) string {
+	if n.DeletionTimestamp != nil {
+		return "it is being deleted"
+	}
+	for _, t := range n.Spec.Taints {
+		if who := leavingTaints[t.Key]; who != "" {
+			return who + " takes it away"
+		}
+	}
+	return ""
+}
+
 // View turns a Node into what decisions are made from. Agent pods and what a process remembers are
 // not in it.
 func View(n *corev1.Node) fleet.Node {
@@ -17,6 +38,8 @@ func View(n *corev1.Node) fleet.Node {
 		UID:             string(n.UID),
 		ResourceVersion: n.ResourceVersion,
 		Interface:       fleet.InterfaceOf(n.Labels),
+		Labels:          n.Labels,
+		Leaving:         leaving(n),
 		Unschedulable:   n.Spec.Unschedulable,
 		BootID:          n.Status.NodeInfo.BootID,
 		OSVersion:       fleet.OSVersion(n.Status.NodeInfo.OSImage),

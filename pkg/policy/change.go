@@ -14,12 +14,12 @@ const maxFailedVersions = 10
 
 // newID is unique for each intent: a patch that carries it is only accepted on the resourceVersion
 // that it names, and the time keeps it apart after an etcd restore.
-func newID(n fleet.Node, now time.Time) string {
+func newID(n *fleet.Node, now time.Time) string {
 	return n.ResourceVersion + "-" + strconv.FormatInt(now.UnixMilli(), 36)
 }
 
 // begin returns a change that issues a new intent.
-func begin(n fleet.Node, now time.Time, a marker.Action, until time.Duration, waiting Reason, message string) *Change {
+func begin(n *fleet.Node, now time.Time, a marker.Action, until time.Duration, waiting Reason, message string) *Change {
 	c := keep(n)
 	i := &c.Marks.Intent
 	i.ID, i.Action = newID(n, now), a
@@ -31,7 +31,7 @@ func begin(n fleet.Node, now time.Time, a marker.Action, until time.Duration, wa
 
 // keep returns a change that changes nothing yet. What it points to is copied, so that nothing done
 // to it shows in the snapshot.
-func keep(n fleet.Node) *Change {
+func keep(n *fleet.Node) *Change {
 	c := &Change{ResourceVersion: n.ResourceVersion, Marks: n.Marks}
 	if d := n.Marks.Disruption; d != nil {
 		copied := *d
@@ -47,7 +47,7 @@ func keep(n fleet.Node) *Change {
 }
 
 // stabilize ends an attempt that changed nothing, or begins the first intent.
-func stabilize(n fleet.Node, now time.Time, s Settings) *Change {
+func stabilize(n *fleet.Node, now time.Time, s Settings) *Change {
 	c := begin(n, now, marker.ActionStabilize, s.Deadlines.Prepare, "", "")
 	c.Marks.Intent.Target, c.Marks.Intent.RebootFrom = "", ""
 	c.Marks.Waiting = nil
@@ -56,7 +56,7 @@ func stabilize(n fleet.Node, now time.Time, s Settings) *Change {
 
 // uncordon takes our own cordon back and leaves everybody else's. While the soak runs ours is taken
 // back already, so one that stands then is somebody else's.
-func (c *Change) uncordon(n fleet.Node) {
+func (c *Change) uncordon(n *fleet.Node) {
 	if d := n.Marks.Disruption; d != nil && !d.WasUnschedulable && d.Soak == nil && n.Unschedulable {
 		c.Unschedulable = new(false)
 	}
@@ -80,7 +80,7 @@ func (c *Change) fail(version string, r Reason, message string, now time.Time, s
 }
 
 // remember adds the end of an attempt to the node's history.
-func (c *Change) remember(n fleet.Node, o marker.Outcome, r Reason, now time.Time) {
+func (c *Change) remember(n *fleet.Node, o marker.Outcome, r Reason, now time.Time) {
 	a := marker.Attempt{Version: n.Marks.Intent.Target, Outcome: o, Reason: string(r),
 		Started: n.Marks.Intent.Time, Ended: now.Truncate(time.Second)}
 	if d := n.Marks.Disruption; d != nil {
@@ -93,7 +93,7 @@ func (c *Change) remember(n fleet.Node, o marker.Outcome, r Reason, now time.Tim
 const resettingMessage = "the agent undoes what is activated"
 
 // giveBack undoes what we did to the node and asks for a reset.
-func giveBack(n fleet.Node, now time.Time, s Settings, r Reason, message string, counted bool) *Change {
+func giveBack(n *fleet.Node, now time.Time, s Settings, r Reason, message string, counted bool) *Change {
 	c := begin(n, now, marker.ActionResetState, s.Deadlines.Prepare, ReasonResetting, resettingMessage)
 	if counted {
 		c.fail(n.Marks.Intent.Target, r, message, now, s)
@@ -108,7 +108,7 @@ func giveBack(n fleet.Node, now time.Time, s Settings, r Reason, message string,
 }
 
 // leave removes all that is ours.
-func leave(n fleet.Node) *Change {
+func leave(n *fleet.Node) *Change {
 	c := keep(n)
 	c.uncordon(n)
 	c.Marks = marker.Marks{}

@@ -10,8 +10,8 @@ import (
 )
 
 // draining empties a cordoned node, and asks for the reboot once nothing is left to evict.
-func (p *planner) draining(n fleet.Node) {
-	phase, m := intent.PhaseDraining, n.Marks
+func (p *planner) draining(n *fleet.Node) {
+	phase, m := intent.PhaseDraining, &n.Marks
 	switch {
 	case rebooted(n):
 		// It counts as the reboot, whoever did it: the agent's answer tells what came of it.
@@ -20,33 +20,62 @@ func (p *planner) draining(n fleet.Node) {
 		p.giveBack(n, phase, ReasonCordonTaken, "somebody uncordoned the node", false)
 	case m.Paused:
 		p.giveBack(n, phase, ReasonPaused, "paused: "+orNoReason(m.PausedReason), false)
+	case p.mustReturn(n).reason != "":
+		p.setAside(n, p.mustReturn(n))
 	case m.Report.Answer(m.Intent.ID) == marker.StateError:
 		p.giveBack(n, phase, ReasonPrepareFailed, m.Report.Message, true)
 	case m.Report.Available != m.Intent.Target && m.Report.Current != m.Intent.Target:
 		p.giveBack(n, phase, ReasonOfferWithdrawn, withdrawn(m), false)
 	case n.Drain != nil && n.Drain.Failed == "" && n.Drain.Remaining == 0 && n.AgentReady:
 		p.askReboot(n, ReasonDrained, "nothing is left to evict")
-	case p.past(n, m.Disruption.Since, p.set.Deadlines.Drain):
-		p.giveBack(n, phase, ReasonDrainDeadline, drainDeadline(n, p.set.Deadlines.Drain), true)
+	case p.past(n, m.Disruption.Since, p.place(n).rules.Drain):
+		p.giveBack(n, phase, ReasonDrainDeadline, drainDeadline(n, p.place(n).rules.Drain), true)
 	case n.Drain == nil || !p.Now.Before(n.Drain.Next):
 		r, message := drainWait(n)
 		p.step(n, phase, intent.ActDrain, r, message, nil)
 	default:
 		p.wakeAt(n.Drain.Next)
 		r, message := drainWait(n)
-		p.wait(n, phase, r, "%s", message)
+		p.wait(n, phase, r, verbatim(message))
 	}
 }
 
 // rebooted tells if the kubelet names another boot than the one to be left behind. No name is no word.
-func rebooted(n fleet.Node) bool { return n.BootID != "" && n.BootID != n.Marks.Intent.RebootFrom }
+func rebooted(n *fleet.Node) bool { return n.BootID != "" && n.BootID != n.Marks.Intent.RebootFrom }
 
-func (p *planner) askReboot(n fleet.Node, r Reason, message string) {
+func (p *planner) askReboot(n *fleet.Node, r Reason, message string) {
 	c := begin(n, p.Now, marker.ActionRebootUpdate, p.set.Deadlines.Reboot, ReasonRebooting, "the agent activates the update and reboots")
 	p.step(n, intent.PhaseDraining, intent.ActReboot, r, message, c)
 }
 
-func drainDeadline(n fleet.Node, d time.Duration) string {
+// mustReturn says why a node that was taken out of service, and has not begun to reboot, is given back by the
+// policy as it is now.
+func (p *planner) mustReturn(n *fleet.Node) verdict {
+	g := p.place(n)
+	if v := p.target(n.Marks.Intent.Target); v.reason != "" && v.reason != ReasonVersionTooNew {
+		return v
+	}
+	if pause := p.paused(g); pause != nil && pause.InFlight == Return {
+		return p.pausedWord(g)
+	}
+	if w := p.windowOf(g); !w.Open && g.rules.WhenClosed == Return {
+		return w.disrupt
+	}
+	return verdict{}
+}
+
+// setAside gives a node back that keeps what it has staged, and waits with it.
+func (p *planner) setAside(n *fleet.Node, v verdict) {
+	c := keep(n)
+	c.uncordon(n)
+	c.remember(n, marker.OutcomeGivenBack, v.reason, p.Now)
+	c.Marks.Disruption, c.Marks.Intent.RebootFrom = nil, ""
+	message := v.sentence.String()
+	c.Marks.Waiting = &marker.Waiting{Reason: string(v.reason), Message: marker.Clip("staged; "+message, marker.MaxMessage)}
+	p.step(n, intent.PhaseDraining, intent.ActSetAside, v.reason, message, c).FreesSlot = true
+}
+
+func drainDeadline(n *fleet.Node, d time.Duration) string {
 	switch {
 	case n.Drain == nil || n.Drain.Failed != "":
 	case n.Drain.Blocked != "":
@@ -57,7 +86,7 @@ func drainDeadline(n fleet.Node, d time.Duration) string {
 	return fmt.Sprintf("not drained within %s", d)
 }
 
-func drainWait(n fleet.Node) (Reason, string) {
+func drainWait(n *fleet.Node) (Reason, string) {
 	switch d := n.Drain; {
 	case d == nil:
 		return ReasonDraining, "the node's pods are being evicted"
@@ -74,7 +103,7 @@ func drainWait(n fleet.Node) (Reason, string) {
 
 // rebooting waits for the agent. Before busy the intent can be taken back; after it only the boot ID
 // or the agent's own late error decides.
-func (p *planner) rebooting(n fleet.Node) {
+func (p *planner) rebooting(n *fleet.Node) {
 	phase, m := intent.PhaseRebooting, n.Marks
 	if !intent.PointOfNoReturn(m) && !rebooted(n) {
 		switch {
@@ -84,23 +113,27 @@ func (p *planner) rebooting(n fleet.Node) {
 		case m.Paused:
 			p.giveBack(n, phase, ReasonPaused, "paused: "+orNoReason(m.PausedReason), false)
 			return
+		case p.mustReturn(n).reason != "":
+			v := p.mustReturn(n)
+			p.giveBack(n, phase, v.reason, v.sentence.String(), false)
+			return
 		case p.past(n, m.Intent.Time, p.set.Deadlines.Reboot):
 			p.giveBack(n, phase, ReasonRebootDeadline,
 				fmt.Sprintf("the agent did not begin the reboot within %s", p.set.Deadlines.Reboot), true)
 			return
 		}
-		p.wait(n, phase, ReasonRebooting, "the agent was asked to reboot into %s", m.Intent.Target)
+		p.wait(n, phase, ReasonRebooting, say("the agent was asked to reboot into {s}").with(m.Intent.Target))
 		return
 	}
 	if p.isLost(n) {
 		p.lostNode(n, "has not come back from its reboot")
 		return
 	}
-	p.wait(n, phase, ReasonRebooting, "the host reboots into %s", m.Intent.Target)
+	p.wait(n, phase, ReasonRebooting, say("the host reboots into {s}").with(m.Intent.Target))
 }
 
 // returning waits for the second witness.
-func (p *planner) returning(n fleet.Node) {
+func (p *planner) returning(n *fleet.Node) {
 	phase, m := intent.PhaseReturning, n.Marks
 	failed := m.Report.Answer(m.Intent.ID) == marker.StateError
 	if failed && m.Report.BootID == m.Intent.RebootFrom && n.BootID == m.Intent.RebootFrom {
@@ -120,16 +153,16 @@ func (p *planner) returning(n fleet.Node) {
 	case p.isLost(n):
 		p.lostNode(n, "has not become Ready on its new boot")
 	default:
-		p.wait(n, phase, ReasonReturning, "%s", returnWait(n))
+		p.wait(n, phase, ReasonReturning, verbatim(returnWait(n)))
 	}
 }
 
 // confirmed tells if agent and kubelet name the same new boot and the same version.
-func confirmed(n fleet.Node) bool {
+func confirmed(n *fleet.Node) bool {
 	return rebooted(n) && n.BootID == n.Marks.Report.BootID && n.OSVersion == n.Marks.Report.Current
 }
 
-func returnWait(n fleet.Node) string {
+func returnWait(n *fleet.Node) string {
 	m := n.Marks
 	switch {
 	case n.BootID == m.Intent.RebootFrom || n.BootID == "":
@@ -145,7 +178,7 @@ func returnWait(n fleet.Node) string {
 }
 
 // returned uncordons, asks for fresh facts and lets the soak begin, in one patch.
-func (p *planner) returned(n fleet.Node) *Change {
+func (p *planner) returned(n *fleet.Node) *Change {
 	c := begin(n, p.Now, marker.ActionStabilize, p.set.Deadlines.Prepare, ReasonSoaking, "Ready on its new boot; the soak runs")
 	c.uncordon(n)
 	at := p.Now.Truncate(time.Millisecond)
@@ -155,7 +188,7 @@ func (p *planner) returned(n fleet.Node) *Change {
 }
 
 // verifying holds the slot until the node was Ready for the whole soak.
-func (p *planner) verifying(n fleet.Node) {
+func (p *planner) verifying(n *fleet.Node) {
 	phase, m := intent.PhaseVerifying, n.Marks
 	d := m.Disruption
 	if !n.Ready {
@@ -175,13 +208,14 @@ func (p *planner) verifying(n fleet.Node) {
 		p.step(n, phase, intent.ActSoak, ReasonSoakRestarted, "Ready again; the soak starts anew", p.soakAgain(n))
 		return
 	}
-	end := d.Soak.Add(p.set.Soak)
+	soak := p.place(n).rules.Soak
+	end := d.Soak.Add(soak)
 	if p.Now.Before(end) {
 		p.wakeAt(end)
 		if p.isLost(n) {
 			phase = intent.PhaseLost
 		}
-		p.wait(n, phase, ReasonSoaking, "Ready on its new boot; the soak of %s runs", p.set.Soak)
+		p.wait(n, phase, ReasonSoaking, say("Ready on its new boot; the soak of {d} runs").lasting(soak))
 		return
 	}
 	if m.Report.BootID != n.BootID || n.OSVersion != m.Report.Current {
@@ -189,7 +223,7 @@ func (p *planner) verifying(n fleet.Node) {
 			p.lostNode(n, "agent and kubelet do not agree on its boot")
 			return
 		}
-		p.wait(n, phase, ReasonReturning, "%s", returnWait(n))
+		p.wait(n, phase, ReasonReturning, verbatim(returnWait(n)))
 		return
 	}
 	c := keep(n)
@@ -205,7 +239,7 @@ func (p *planner) verifying(n fleet.Node) {
 }
 
 // soakAgain lets the soak start anew and takes back the cordon that an unwell node was given.
-func (p *planner) soakAgain(n fleet.Node) *Change {
+func (p *planner) soakAgain(n *fleet.Node) *Change {
 	c := keep(n)
 	at := p.Now.Truncate(time.Millisecond)
 	c.Marks.Disruption.Ready, c.Marks.Disruption.Soak = n.ReadySince, &at
@@ -217,13 +251,13 @@ func (p *planner) soakAgain(n fleet.Node) *Change {
 }
 
 // unwell cordons a node that became NotReady during its soak, under the same record.
-func (p *planner) unwell(n fleet.Node) {
+func (p *planner) unwell(n *fleet.Node) {
 	if n.Marks.Disruption.Soak == nil {
 		if p.isLost(n) {
 			p.lostNode(n, "is not Ready after its update")
 			return
 		}
-		p.wait(n, intent.PhaseVerifying, ReasonUnwell, "not Ready after its update; cordoned until it is")
+		p.wait(n, intent.PhaseVerifying, ReasonUnwell, say("not Ready after its update; cordoned until it is"))
 		return
 	}
 	c := keep(n)
@@ -237,10 +271,12 @@ func (p *planner) unwell(n fleet.Node) {
 	p.step(n, intent.PhaseVerifying, intent.ActRecordon, ReasonUnwell, "not Ready after its update: cordoned again", c)
 }
 
-func (p *planner) verifyDeadline() time.Duration { return p.set.Soak + p.set.Deadlines.Return }
+func (p *planner) verifyDeadline(n *fleet.Node) time.Duration {
+	return p.place(n).rules.Soak + p.set.Deadlines.Return
+}
 
 // isLost tells if a node is past its deadline after the point of no return and hasn't what ends that.
-func (p *planner) isLost(n fleet.Node) bool {
+func (p *planner) isLost(n *fleet.Node) bool {
 	m := n.Marks
 	if m.Disruption == nil || len(n.Problems) > 0 {
 		return false
@@ -263,27 +299,27 @@ func (p *planner) isLost(n fleet.Node) bool {
 		// A node that comes and goes is never well for a whole soak, and Lost like one that stays away.
 		well := n.Ready && n.BootID == m.Report.BootID && n.OSVersion == m.Report.Current
 		soak := m.Disruption.Soak
-		soaked := well && soak != nil && m.Disruption.Ready == n.ReadySince && !p.Now.Before(soak.Add(p.set.Soak))
-		return !soaked && p.past(n, m.Intent.Time, p.verifyDeadline())
+		soaked := well && soak != nil && m.Disruption.Ready == n.ReadySince && !p.Now.Before(soak.Add(p.place(n).rules.Soak))
+		return !soaked && p.past(n, m.Intent.Time, p.verifyDeadline(n))
 	}
 	return false
 }
 
-func (p *planner) lostNode(n fleet.Node, what string) {
-	p.wait(n, intent.PhaseLost, ReasonLost, "%s %s; it stays cordoned until it is healthy, deleted, or its label is removed", n.Name, what)
+func (p *planner) lostNode(n *fleet.Node, what string) {
+	p.wait(n, intent.PhaseLost, ReasonLost, say("{s} {s2}; it stays cordoned until it is healthy, deleted, or its label is removed").with(n.Name, what))
 }
 
 // leaving gives back a node whose label was removed.
-func (p *planner) leaving(n fleet.Node, phase intent.Phase) {
+func (p *planner) leaving(n *fleet.Node, phase intent.Phase) {
 	m := n.Marks
 	if intent.PointOfNoReturn(m) && !rebooted(n) && !p.isLost(n) &&
 		(m.Report.Answer(m.Intent.ID) != marker.StateError || m.Report.BootID != n.BootID) {
 		// Not for ever: taking the label off is what ends a Lost node.
-		p.stand(n, phase, "", ReasonLeaving, "the label is gone; the reboot that has begun is awaited")
+		p.stand(n, phase, "", ReasonLeaving, say("the label is gone; the reboot that has begun is awaited"))
 		return
 	}
 	if !n.Disrupted() && !p.slot(n) && n.AgentPod {
-		p.stand(n, phase, "", ReasonLeaving, "the label is gone; the agent's pod has not left yet")
+		p.stand(n, phase, "", ReasonLeaving, say("the label is gone; the agent's pod has not left yet"))
 		return
 	}
 	p.step(n, phase, intent.ActLeave, ReasonLeaving, "the label is gone: all that the operator did is taken back", leave(n)).FreesSlot = p.slot(n)

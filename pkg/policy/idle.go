@@ -10,9 +10,9 @@ import (
 )
 
 // idle decides if a node may begin to stage an update.
-func (p *planner) idle(n fleet.Node) {
+func (p *planner) idle(n *fleet.Node) {
 	phase := intent.PhaseIdle
-	m := n.Marks
+	m := &n.Marks
 	if p.fence(n, phase) {
 		return
 	}
@@ -22,39 +22,51 @@ func (p *planner) idle(n fleet.Node) {
 	answer := m.Report.Answer(m.Intent.ID)
 	switch {
 	case m.Paused:
-		p.wait(n, phase, ReasonPaused, "paused: %s", orNoReason(m.PausedReason))
+		p.wait(n, phase, ReasonPaused, say("paused: {s}").with(orNoReason(m.PausedReason)))
 	case !n.AgentReady:
-		p.wait(n, phase, ReasonAgentNotReady, "no agent pod is Ready on the node")
+		p.wait(n, phase, ReasonAgentNotReady, say("no agent pod is Ready on the node"))
 	case answer == marker.StateError:
 		p.agentError(n, phase)
 	case answer != marker.StateReady || m.Report.Current == "" || m.Report.Protocol < 1:
-		p.wait(n, phase, ReasonAgentNotReady, "the agent has not reported on its host yet")
+		p.wait(n, phase, ReasonAgentNotReady, say("the agent has not reported on its host yet"))
 	case m.Report.Available == "" || marker.CompareVersions(m.Report.Available, m.Report.Current) == 0:
-		p.wait(n, phase, ReasonUpToDate, "runs %s and nothing newer is offered", m.Report.Current)
-	case marker.CompareVersions(m.Report.Available, m.Report.Current) < 0:
-		p.wait(n, phase, ReasonLowerVersionOffered, "runs %s and is offered the lower %s, which is never a target",
-			m.Report.Current, m.Report.Available)
+		p.upToDate(n)
+	case marker.CompareVersions(m.Report.Available, m.Report.Current) < 0 && !p.set.Versions.Downgrade:
+		p.wait(n, phase, ReasonLowerVersionOffered, say("runs {s} and is offered the lower {s2}, which is no target unless the policy says so").
+			with(m.Report.Current, m.Report.Available))
 	case p.backingOff(n):
 		f := m.Failure
 		p.wakeAt(f.RetryAfter)
-		p.wait(n, phase, ReasonBackingOff, "%s failed here (%d in a row, last %s: %s); tried again after %s, or at once with the annotation %s",
-			m.Report.Available, f.Count, f.Reason, f.Message, f.RetryAfter.UTC().Format("2006-01-02 15:04:05 MST"), marker.KeyRetry)
+		p.wait(n, phase, ReasonBackingOff, say("{v} failed here ({n} in a row, last {s}: {s2}); tried again after {t}, or at once with the annotation {s3}").
+			after("", m.Report.Available).count(f.Count).with(f.Reason, f.Message, string(marker.KeyRetry)).at(f.RetryAfter))
 	case p.handsOff(n):
-		p.wait(n, phase, ReasonHandsOff, "somebody took the operator's cordon away a short while ago; the node is left alone for %s", p.set.HandsOff)
+		p.wait(n, phase, ReasonHandsOff, say("somebody took the operator's cordon away a short while ago; the node is left alone for {d}").lasting(p.set.HandsOff))
 	case !n.Ready:
-		p.wait(n, phase, ReasonNodeNotReady, "the kubelet says that the node is not Ready")
+		p.wait(n, phase, ReasonNodeNotReady, say("the kubelet says that the node is not Ready"))
+	case n.Leaving != "":
+		p.wait(n, phase, ReasonBeingRemoved, say("the node is on its way out of the cluster: {s}").with(n.Leaving))
 	default:
-		p.toStage = append(p.toStage, n)
+		p.toStage = append(p.toStage, candidate{n, p.place(n), p.at})
 	}
 }
 
-func (p *planner) agentError(n fleet.Node, phase intent.Phase) {
-	message := n.Marks.Report.Message
-	if len(message) >= len(intent.AnotherUpdater) && message[:len(intent.AnotherUpdater)] == intent.AnotherUpdater {
-		p.wait(n, phase, ReasonAnotherUpdater, "%s", message[len(intent.AnotherUpdater):])
+// upToDate tells a node that has what is offered from one that is held at a version which isn't offered yet.
+func (p *planner) upToDate(n *fleet.Node) {
+	current := n.Marks.Report.Current
+	if hold := p.set.Versions.Hold; hold != "" && marker.CompareVersions(current, hold) < 0 {
+		p.wait(n, intent.PhaseIdle, ReasonHeld, say("runs {s}; {s2}, at which the policy holds the fleet, is not offered to it yet").with(current, hold))
 		return
 	}
-	p.wait(n, phase, ReasonHostError, "%s", message)
+	p.wait(n, intent.PhaseIdle, ReasonUpToDate, say("runs {s} and nothing newer is offered").with(current))
+}
+
+func (p *planner) agentError(n *fleet.Node, phase intent.Phase) {
+	message := n.Marks.Report.Message
+	if len(message) >= len(intent.AnotherUpdater) && message[:len(intent.AnotherUpdater)] == intent.AnotherUpdater {
+		p.wait(n, phase, ReasonAnotherUpdater, verbatim(message[len(intent.AnotherUpdater):]))
+		return
+	}
+	p.wait(n, phase, ReasonHostError, verbatim(message))
 }
 
 func orNoReason(s string) string {
@@ -65,7 +77,7 @@ func orNoReason(s string) string {
 }
 
 // backingOff tells if the offered version has to wait: it failed here or isn't newer than all that did.
-func (p *planner) backingOff(n fleet.Node) bool {
+func (p *planner) backingOff(n *fleet.Node) bool {
 	f := n.Marks.Failure
 	if f == nil || !p.Now.Before(f.RetryAfter) {
 		return false
@@ -76,7 +88,7 @@ func (p *planner) backingOff(n fleet.Node) bool {
 }
 
 // correctClock cuts a wait that a clock which ran ahead wrote far into the future.
-func (p *planner) correctClock(n fleet.Node) bool {
+func (p *planner) correctClock(n *fleet.Node) bool {
 	f := n.Marks.Failure
 	if f == nil || !f.RetryAfter.After(p.Now.Add(p.set.RetryMax)) {
 		return false
@@ -88,7 +100,7 @@ func (p *planner) correctClock(n fleet.Node) bool {
 }
 
 // handsOff tells if a human ended the last attempt a short while ago.
-func (p *planner) handsOff(n fleet.Node) bool {
+func (p *planner) handsOff(n *fleet.Node) bool {
 	h := n.Marks.History
 	if len(h) == 0 || h[len(h)-1].Reason != string(ReasonCordonTaken) {
 		return false

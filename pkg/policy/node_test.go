@@ -158,8 +158,8 @@ func TestOneNode(t *testing.T) {
 			s := fleetOf([]fleet.Node{n, node("b")}, held...)
 			out := policy.Plan(s, policy.DefaultSettings())
 			got, step := find(t, out, "a")
-			assert.Equal(t, verdict(got), tc.want, "%s", got.Message)
-			assert.Assert(t, got.Message != "")
+			assert.Equal(t, verdict(got), tc.want, "%s", got.Sentence)
+			assert.Assert(t, got.Sentence.String() != "")
 			if step != nil && step.Change != nil {
 				assert.Equal(t, step.Change.ResourceVersion, "5")
 				if l, err := intent.Lookup(step.Act, n.Phase()); err == nil && l.Issues != "" {

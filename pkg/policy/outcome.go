@@ -19,6 +19,8 @@ type Outcome struct {
 	InHands int `json:"inHands"`
 	Lent    int `json:"lent"`
 	Limit   int `json:"limit"`
+	// Saw are versions that were not known in this cluster before.
+	Saw []string `json:"saw,omitempty"`
 	// Wake is when, by the clock alone, the next plan may differ; zero if never.
 	Wake time.Time `json:"wake,omitzero"`
 }
@@ -77,7 +79,7 @@ type Standing struct {
 	Version string       `json:"version,omitempty"`
 	Target  string       `json:"target,omitempty"`
 	// Act is the node's step, empty if it gets none.
-	Act     intent.Act `json:"act,omitempty"`
-	Reason  Reason     `json:"reason"`
-	Message string     `json:"message"`
+	Act      intent.Act `json:"act,omitempty"`
+	Reason   Reason     `json:"reason"`
+	Sentence Sentence   `json:"message"`
 }

@@ -2,7 +2,6 @@ package policy
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"time"
 
@@ -12,98 +11,207 @@ import (
 )
 
 // Plan decides on one snapshot. Nodes that are in progress are looked at first, each by itself; what
-// is left of the limits then goes to those that wait, nodes that never failed first, the controller's
-// own node last, then by name.
+// is left of the limits then goes to those that wait, see order.go for who comes first.
 func Plan(s fleet.Snapshot, set Settings) Outcome {
-	p := planner{Snapshot: s, set: set, granted: map[string]bool{}}
+	if !slices.IsSortedFunc(s.Nodes, byName) {
+		s.Nodes = slices.SortedFunc(slices.Values(s.Nodes), byName)
+	}
+	p := newPlanner(s, set)
 	p.count()
-	for _, n := range s.Nodes {
-		if s.Managed(n) || n.Marked() {
+	for i := range p.Nodes {
+		if n := &p.Nodes[i]; p.ours(n) {
+			p.out.Nodes = append(p.out.Nodes, Standing{})
+			p.at = len(p.out.Nodes) - 1
 			p.node(n)
 		}
 	}
 	p.start()
 	p.release()
-	slices.SortFunc(p.out.Nodes, func(a, b Standing) int { return cmp.Compare(a.Node, b.Node) })
 	return p.out
 }
+
+func byName(a, b fleet.Node) int { return cmp.Compare(a.Name, b.Name) }
 
 type planner struct {
 	fleet.Snapshot
 	set Settings
 	out Outcome
+	// fleet are all managed nodes, groups parts of them in the policy's order, and rest those in no group.
+	fleet  *part
+	groups []*part
+	rest   *part
+	// both is the fleet, and the group of the node that is being decided on.
+	both [2]*part
 	// lost and staging are counts of the fleet as the plan leaves it; late are those that are Lost, or will
 	// be when this process has passed over them.
 	lost, late, staging, schedulable int
-	// granted holds the UIDs of those that get a slot by this plan.
-	granted map[string]bool
-	// toStage and toDisrupt are those who could go if the limits let them.
-	toStage, toDisrupt []fleet.Node
+	// failed is on how many nodes each version failed.
+	failed map[string]int
+	// verdicts and waves are what was found out of versions and of groups so far in this plan, and typically
+	// how long updates took, -1 before anybody asked.
+	verdicts  map[string]verdict
+	waves     map[wave]verdict
+	typically time.Duration
+	// toStage and toDisrupt are those who could go if the limits let them, at the place of the node in the outcome.
+	toStage, toDisrupt []candidate
+	// at is the place of the node that is being decided on.
+	at int
 }
+
+// candidate is a node that could go.
+type candidate struct {
+	*fleet.Node
+	part *part
+	at   int
+}
+
+func newPlanner(s fleet.Snapshot, set Settings) *planner {
+	p := &planner{Snapshot: s, set: set, failed: map[string]int{}, verdicts: map[string]verdict{}, waves: map[wave]verdict{}, typically: -1}
+	p.fleet = newPart(theFleet, nil, &p.set.Rules)
+	p.both[0] = p.fleet
+	// What is in no group has no budget but the fleet's.
+	p.rest = &part{rules: &p.set.Rules}
+	for i := range p.set.Groups {
+		g := &p.set.Groups[i]
+		p.groups = append(p.groups, newPart("group "+g.Name, g, &g.Rules))
+	}
+	return p
+}
+
+// ours tells if a plan has something to say of a node.
+func (p *planner) ours(n *fleet.Node) bool { return p.Managed(n) || n.Marked() }
 
 // count finds out what is taken: the union of the slot list and what the nodes show.
 func (p *planner) count() {
-	held := map[string]bool{}
-	for uid := range p.Slots {
-		held[uid] = true
-	}
-	for _, n := range p.Nodes {
-		if n.Disrupted() {
-			held[n.UID] = true
+	ours, lost := 0, 0
+	for i := range p.Nodes {
+		n := &p.Nodes[i]
+		if !n.Unschedulable && n.Ready {
+			p.schedulable++
 		}
+		if !p.ours(n) {
+			continue
+		}
+		ours++
 		if len(n.Problems) > 0 {
 			continue
 		}
-		if p.isLost(n) {
-			p.lost++
-		}
-		watched := n
-		watched.PassedOver = true
-		if p.isLost(watched) {
-			p.late++
+		if n.Disrupted() {
+			if p.isLost(n) {
+				lost++
+			}
+			watched := *n
+			watched.PassedOver = true
+			if p.isLost(&watched) {
+				p.late++
+			}
 		}
 		if n.Phase() == intent.PhasePreparing && n.Interface == fleet.InterfaceUpdateAPI {
 			// An attempt on a node that isn't ours any more has no deadline: it would keep its place for ever.
 			p.staging++
 		}
+		p.countFailed(n)
+		p.see(n.Marks.Report.Available)
+		p.see(n.Marks.Report.Current)
 	}
-	p.schedulable = p.Schedulable()
-	p.out.InHands = len(held)
-	p.out.Lent = min(p.lost, p.set.MaxLost)
-	p.out.Limit = min(p.set.MaxUnavailable, SlotCapacity)
+	p.out.Nodes = slices.Grow(p.out.Nodes, ours)
+	p.lost = lost
+	p.countParts(ours)
+}
+
+// countParts counts the nodes into the fleet and the groups. Lost nodes lend their places on, as far as the
+// policy lets so many.
+func (p *planner) countParts(ours int) {
+	lending := 0
+	unknown := len(p.Slots)
+	for i := range p.Nodes {
+		n := &p.Nodes[i]
+		_, slot := p.Slots[n.UID]
+		if slot {
+			unknown--
+		}
+		if !p.ours(n) {
+			continue
+		}
+		held := slot || n.Disrupted()
+		if held {
+			p.out.InHands++
+		}
+		if held && len(n.Problems) == 0 && n.Disrupted() && lending < p.lost && p.isLost(n) {
+			lending++
+			if lending <= p.maxLost(ours) {
+				p.out.Lent++
+				held = false
+			}
+		}
+		p.countIn(n, held, p.otherwiseOut(n))
+	}
+	// Slots of nodes that are gone: nobody knows of which group they were.
+	p.out.InHands += unknown
+	p.fleet.held += unknown
+	p.fleet.settle()
+	for _, g := range p.groups {
+		g.settle()
+	}
+	p.out.Limit = p.fleet.limit
+}
+
+func (p *planner) maxLost(ours int) int { return p.set.MaxLost.Of(ours) }
+
+func (p *planner) countIn(n *fleet.Node, held, others bool) {
+	capacity := n.Labelled() && n.Leaving == ""
+	p.fleet.add(n, capacity, held, others)
+	if g := p.place(n); g != p.rest {
+		g.add(n, capacity, held, others)
+	}
+}
+
+// otherwiseOut tells if somebody else has taken a node out of service, or it is not well by itself, and that for
+// not too long.
+func (p *planner) otherwiseOut(n *fleet.Node) bool {
+	_, slot := p.Slots[n.UID]
+	if !p.set.CountUnavailable || slot || n.Disrupted() || !n.Labelled() || n.Leaving != "" || n.Ready && !n.Unschedulable {
+		return false
+	}
+	if n.UnavailableSince.IsZero() {
+		return true
+	}
+	end := n.UnavailableSince.Add(p.set.IgnoreAfter)
+	p.wakeAt(end)
+	return p.Now.Before(end)
 }
 
 // step settles a node by an act. An act that the table doesn't allow is a defect in this package; the
 // node then waits, which is always safe.
-func (p *planner) step(n fleet.Node, phase intent.Phase, act intent.Act, r Reason, message string, c *Change) *Step {
+func (p *planner) step(n *fleet.Node, phase intent.Phase, act intent.Act, r Reason, message string, c *Change) *Step {
 	if act != intent.ActLeave && act != intent.ActRelease {
 		if _, err := intent.Lookup(act, n.Phase()); err != nil {
-			p.stand(n, phase, "", r, err.Error())
+			p.stand(n, phase, "", r, verbatim(err.Error()))
 			return &Step{}
 		}
 	}
-	p.stand(n, phase, act, r, message)
+	p.stand(n, phase, act, r, verbatim(message))
 	p.out.Steps = append(p.out.Steps, Step{Node: n.Name, UID: n.UID, Act: act, Reason: r, Message: message, Change: c})
 	return &p.out.Steps[len(p.out.Steps)-1]
 }
 
-func (p *planner) stand(n fleet.Node, phase intent.Phase, act intent.Act, r Reason, message string) {
-	p.out.Nodes = append(p.out.Nodes, Standing{Node: n.Name, UID: n.UID, Phase: phase, Version: n.Marks.Report.Current,
-		Target: n.Marks.Intent.Target, Act: act, Reason: r, Message: message})
+func (p *planner) stand(n *fleet.Node, phase intent.Phase, act intent.Act, r Reason, s Sentence) {
+	p.out.Nodes[p.at] = Standing{Node: n.Name, UID: n.UID, Phase: phase, Version: n.Marks.Report.Current,
+		Target: n.Marks.Intent.Target, Act: act, Reason: r, Sentence: s}
 }
 
 // wait leaves a node as it is. On a node in progress people can read the reason on the node itself,
 // which is written again only when the reason changes.
-func (p *planner) wait(n fleet.Node, phase intent.Phase, r Reason, format string, args ...any) {
-	message := fmt.Sprintf(format, args...)
+func (p *planner) wait(n *fleet.Node, phase intent.Phase, r Reason, s Sentence) {
 	inProgress := phase != intent.PhaseIdle && phase != intent.PhaseNew && phase != intent.PhaseUnreadable && n.Labelled()
 	if inProgress && (n.Marks.Waiting == nil || n.Marks.Waiting.Reason != string(r)) {
+		message := s.String()
 		c := keep(n)
 		c.Marks.Waiting = &marker.Waiting{Reason: string(r), Message: marker.Clip(message, marker.MaxMessage)}
 		p.step(n, phase, intent.ActNote, r, message, c)
 		return
 	}
-	p.stand(n, phase, "", r, message)
+	p.stand(n, phase, "", r, s)
 }
 
 // wakeAt asks for another plan at t.
@@ -115,7 +223,7 @@ func (p *planner) wakeAt(t time.Time) {
 
 // past tells if a deadline that began at since has gone by. It fires only after this process has
 // passed over the node in this phase; a beginning implausibly far in the future has gone by too.
-func (p *planner) past(n fleet.Node, since time.Time, d time.Duration) bool {
+func (p *planner) past(n *fleet.Node, since time.Time, d time.Duration) bool {
 	end := since.Add(d)
 	if p.Now.Before(end) && !since.After(p.Now.Add(p.set.RetryMax)) {
 		p.wakeAt(end)
@@ -129,11 +237,11 @@ func (p *planner) past(n fleet.Node, since time.Time, d time.Duration) bool {
 }
 
 // node decides on one node by itself.
-func (p *planner) node(n fleet.Node) {
+func (p *planner) node(n *fleet.Node) {
 	phase := n.Phase()
 	switch {
 	case phase == intent.PhaseUnreadable:
-		p.stand(n, phase, "", ReasonMarksUnreadable, fmt.Sprintf("annotation %s; correct or remove it and the node goes on", n.Problems[0]))
+		p.stand(n, phase, "", ReasonMarksUnreadable, say("annotation {s}; correct or remove it and the node goes on").with(n.Problems[0].String()))
 		return
 	case !n.Labelled():
 		p.leaving(n, phase)
@@ -147,8 +255,8 @@ func (p *planner) node(n fleet.Node) {
 		if p.fence(n, phase) {
 			return
 		}
-		p.stand(n, phase, "", ReasonInterfaceUnsupported, fmt.Sprintf(
-			"labelled for interface %q: this operator speaks 2.0.0, the Update API, alone", n.Interface))
+		p.stand(n, phase, "", ReasonInterfaceUnsupported,
+			say("labelled for interface \"{s}\": this operator speaks 2.0.0, the Update API, alone").with(string(n.Interface)))
 		return
 	}
 	switch phase {
@@ -174,7 +282,7 @@ func (p *planner) node(n fleet.Node) {
 }
 
 // fence frees a slot whose node shows no disruption, after a write that makes any older cordon fail.
-func (p *planner) fence(n fleet.Node, phase intent.Phase) bool {
+func (p *planner) fence(n *fleet.Node, phase intent.Phase) bool {
 	if _, slot := p.Slots[n.UID]; !slot || n.Disrupted() {
 		return false
 	}
@@ -192,9 +300,14 @@ func (p *planner) fence(n fleet.Node, phase intent.Phase) bool {
 
 // release frees slots of nodes that are gone; whoever carries it out looks live first.
 func (p *planner) release() {
-	here := map[string]bool{}
-	for _, n := range p.Nodes {
-		here[n.UID] = true
+	if len(p.Slots) == 0 {
+		return
+	}
+	here := make(map[string]bool, len(p.Slots))
+	for i := range p.Nodes {
+		if _, slot := p.Slots[p.Nodes[i].UID]; slot {
+			here[p.Nodes[i].UID] = true
+		}
 	}
 	var gone []string
 	for uid := range p.Slots {

@@ -21,7 +21,7 @@ func (o Outcome) String() string {
 		if next == "" {
 			next = "wait"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", n.Node, n.Phase, orDash(n.Version), orDash(n.Target), next, n.Reason, n.Message)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", n.Node, n.Phase, orDash(n.Version), orDash(n.Target), next, n.Reason, n.Sentence)
 	}
 	_ = w.Flush()
 	return b.String()

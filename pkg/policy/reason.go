@@ -36,6 +36,30 @@ const (
 	ReasonStagingLimit Reason = "StagingLimit"
 	// ReasonUnavailableLimit: enough nodes are in our hands.
 	ReasonUnavailableLimit Reason = "UnavailableLimit"
+	// ReasonDomainLimit: nodes of enough zones, or values of another label, are in our hands.
+	ReasonDomainLimit Reason = "DomainLimit"
+	// ReasonPolicyPaused: the policy pauses the fleet or the node's group.
+	ReasonPolicyPaused Reason = "PolicyPaused"
+	// ReasonPolicyUnreadable: the policy can't be read, and there is none from before; nothing starts.
+	ReasonPolicyUnreadable Reason = "PolicyUnreadable"
+	// ReasonWindowClosed: outside the policy's windows.
+	ReasonWindowClosed Reason = "WindowClosed"
+	// ReasonWindowTooShort: what starts now would not end within the window.
+	ReasonWindowTooShort Reason = "WindowTooShort"
+	// ReasonFrozen: the policy freezes changes.
+	ReasonFrozen Reason = "Frozen"
+	// ReasonAfterGroup: another group goes first.
+	ReasonAfterGroup Reason = "AfterGroup"
+	// ReasonVersionDenied: the policy denies the version, or doesn't allow it.
+	ReasonVersionDenied Reason = "VersionDenied"
+	// ReasonHeld: the policy holds the fleet at another version than the one that is offered.
+	ReasonHeld Reason = "Held"
+	// ReasonVersionTooNew: the version must be known for longer.
+	ReasonVersionTooNew Reason = "VersionTooNew"
+	// ReasonVersionStopped: the version failed on too many nodes.
+	ReasonVersionStopped Reason = "VersionStopped"
+	// ReasonBeingRemoved: somebody is taking the node out of the cluster.
+	ReasonBeingRemoved Reason = "BeingRemoved"
 	// ReasonTooManyLost: more nodes are Lost than the settings allow; nothing starts.
 	ReasonTooManyLost Reason = "TooManyLost"
 	// ReasonStateUnreadable: the list of slots can't be read; nothing starts.
@@ -98,7 +122,9 @@ const (
 var reasons = []Reason{
 	ReasonMarksUnreadable, ReasonInterfaceUnsupported, ReasonAgentNotReady, ReasonAnotherUpdater, ReasonHostError,
 	ReasonPaused, ReasonUpToDate, ReasonLowerVersionOffered, ReasonBackingOff, ReasonHandsOff, ReasonNodeNotReady,
-	ReasonBootUnconfirmed, ReasonStagingLimit, ReasonUnavailableLimit, ReasonTooManyLost, ReasonStateUnreadable, ReasonOnlySchedulableNode, ReasonControllerLast,
+	ReasonBootUnconfirmed, ReasonStagingLimit, ReasonUnavailableLimit, ReasonDomainLimit, ReasonPolicyPaused,
+	ReasonPolicyUnreadable, ReasonWindowClosed, ReasonWindowTooShort, ReasonFrozen, ReasonAfterGroup, ReasonVersionDenied, ReasonHeld,
+	ReasonVersionTooNew, ReasonVersionStopped, ReasonBeingRemoved, ReasonTooManyLost, ReasonStateUnreadable, ReasonOnlySchedulableNode, ReasonControllerLast,
 	ReasonPreparing, ReasonDraining, ReasonEvictionBlocked, ReasonDrainFailing, ReasonRebooting, ReasonReturning,
 	ReasonSoaking, ReasonUnwell, ReasonResetting, ReasonLost, ReasonLeaving,
 	ReasonManaged, ReasonUpdateAvailable, ReasonSlotGranted, ReasonDrained, ReasonRebootedEarly, ReasonReturned,
@@ -113,7 +139,7 @@ func Reasons() []Reason { return slices.Clone(reasons) }
 // Troubling tells if people should be warned: the reason won't pass by itself, or something failed.
 func (r Reason) Troubling() bool {
 	switch r {
-	case ReasonMarksUnreadable, ReasonInterfaceUnsupported, ReasonAnotherUpdater, ReasonHostError, ReasonLost, ReasonTooManyLost, ReasonStateUnreadable,
+	case ReasonMarksUnreadable, ReasonPolicyUnreadable, ReasonVersionStopped, ReasonInterfaceUnsupported, ReasonAnotherUpdater, ReasonHostError, ReasonLost, ReasonTooManyLost, ReasonStateUnreadable,
 		ReasonUnwell, ReasonPrepareFailed, ReasonPrepareDeadline, ReasonDrainDeadline, ReasonRebootDeadline,
 		ReasonRebootFailed, ReasonRolledBack, ReasonEvictionBlocked, ReasonDrainFailing:
 		return true

@@ -9,8 +9,8 @@ import (
 )
 
 // preparing waits for the agent to stage.
-func (p *planner) preparing(n fleet.Node) {
-	phase, m := intent.PhasePreparing, n.Marks
+func (p *planner) preparing(n *fleet.Node) {
+	phase, m := intent.PhasePreparing, &n.Marks
 	if p.fence(n, phase) {
 		return
 	}
@@ -26,13 +26,13 @@ func (p *planner) preparing(n fleet.Node) {
 		p.giveBack(n, phase, ReasonPrepareDeadline,
 			fmt.Sprintf("the agent did not stage %s within %s", m.Intent.Target, p.set.Deadlines.Prepare), true)
 	default:
-		p.wait(n, phase, ReasonPreparing, "the agent stages %s", m.Intent.Target)
+		p.wait(n, phase, ReasonPreparing, say("the agent stages {s}").with(m.Intent.Target))
 	}
 }
 
 // prepared decides if a staged node may be taken out of service.
-func (p *planner) prepared(n fleet.Node) {
-	phase, m := intent.PhasePrepared, n.Marks
+func (p *planner) prepared(n *fleet.Node) {
+	phase, m := intent.PhasePrepared, &n.Marks
 	switch {
 	case m.Report.Current == m.Intent.Target:
 		c := stabilize(n, p.Now, p.set)
@@ -40,31 +40,33 @@ func (p *planner) prepared(n fleet.Node) {
 	case m.Report.Available != m.Intent.Target:
 		p.step(n, phase, intent.ActStabilize, ReasonOfferWithdrawn, withdrawn(m), stabilize(n, p.Now, p.set)).FreesSlot = p.slot(n)
 	case m.Paused:
-		p.hold(n, ReasonPaused, "staged; paused: %s", orNoReason(m.PausedReason))
+		p.hold(n, ReasonPaused, say("staged; paused: {s}").with(orNoReason(m.PausedReason)))
 	case !n.AgentReady:
-		p.hold(n, ReasonAgentNotReady, "staged; no agent pod is Ready on the node")
+		p.hold(n, ReasonAgentNotReady, say("staged; no agent pod is Ready on the node"))
 	case !n.Ready:
-		p.hold(n, ReasonNodeNotReady, "staged; the kubelet says that the node is not Ready")
+		p.hold(n, ReasonNodeNotReady, say("staged; the kubelet says that the node is not Ready"))
 	case n.BootID == "" || n.BootID != m.Report.BootID:
-		p.hold(n, ReasonBootUnconfirmed, "staged; agent and kubelet do not name the same boot yet")
+		p.hold(n, ReasonBootUnconfirmed, say("staged; agent and kubelet do not name the same boot yet"))
+	case n.Leaving != "":
+		p.hold(n, ReasonBeingRemoved, say("staged; the node is on its way out of the cluster: {s}").with(n.Leaving))
 	default:
-		p.toDisrupt = append(p.toDisrupt, n)
+		p.toDisrupt = append(p.toDisrupt, candidate{n, p.place(n), p.at})
 	}
 }
 
 // hold lets a staged node wait; a slot that it holds from an interrupted start is given back first.
-func (p *planner) hold(n fleet.Node, r Reason, format string, args ...any) {
+func (p *planner) hold(n *fleet.Node, r Reason, s Sentence) {
 	if !p.fence(n, intent.PhasePrepared) {
-		p.wait(n, intent.PhasePrepared, r, format, args...)
+		p.wait(n, intent.PhasePrepared, r, s)
 	}
 }
 
-func (p *planner) slot(n fleet.Node) bool {
+func (p *planner) slot(n *fleet.Node) bool {
 	_, held := p.Slots[n.UID]
 	return held
 }
 
-func withdrawn(m marker.Marks) string {
+func withdrawn(m *marker.Marks) string {
 	if m.Report.Available == "" {
 		return fmt.Sprintf("%s is not offered any more", m.Intent.Target)
 	}
@@ -72,8 +74,8 @@ func withdrawn(m marker.Marks) string {
 }
 
 // resetting waits until the agent has undone what was activated.
-func (p *planner) resetting(n fleet.Node) {
-	phase, m := intent.PhaseResetting, n.Marks
+func (p *planner) resetting(n *fleet.Node) {
+	phase, m := intent.PhaseResetting, &n.Marks
 	if p.fence(n, phase) {
 		return
 	}
@@ -82,18 +84,18 @@ func (p *planner) resetting(n fleet.Node) {
 		return
 	}
 	if m.Report.Answer(m.Intent.ID) == marker.StateError {
-		p.wait(n, phase, ReasonHostError, "the agent could not reset its host and tries again: %s", m.Report.Message)
+		p.wait(n, phase, ReasonHostError, say("the agent could not reset its host and tries again: {s}").with(m.Report.Message))
 		return
 	}
 	if !n.AgentReady {
-		p.wait(n, phase, ReasonAgentNotReady, "the host is to be reset; no agent pod is Ready on the node")
+		p.wait(n, phase, ReasonAgentNotReady, say("the host is to be reset; no agent pod is Ready on the node"))
 		return
 	}
-	p.wait(n, phase, ReasonResetting, resettingMessage)
+	p.wait(n, phase, ReasonResetting, say(resettingMessage))
 }
 
 // giveBack ends an attempt and what it changed on the node.
-func (p *planner) giveBack(n fleet.Node, phase intent.Phase, r Reason, message string, counted bool) {
+func (p *planner) giveBack(n *fleet.Node, phase intent.Phase, r Reason, message string, counted bool) {
 	c := giveBack(n, p.Now, p.set, r, message, counted)
 	p.step(n, phase, intent.ActGiveBack, r, message, c).FreesSlot = n.Disrupted() || p.slot(n)
 }

@@ -1,106 +1,132 @@
 package policy
 
 import (
-	"cmp"
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 )
 
-// start hands out what the limits leave. Interrupted starts come first: their slot is already theirs.
+// start hands out what the limits leave.
 func (p *planner) start() {
-	slices.SortFunc(p.toStage, inOrder)
-	slices.SortFunc(p.toDisrupt, func(a, b fleet.Node) int {
-		return cmp.Or(-compareBool(p.slot(a), p.slot(b)), inOrder(a, b))
-	})
-	for _, n := range p.toDisrupt {
-		p.disrupt(n)
-	}
-	for _, n := range p.toStage {
-		p.stage(n)
+	slices.SortFunc(p.toStage, p.before)
+	slices.SortFunc(p.toDisrupt, p.before)
+	p.spread(p.toDisrupt, p.disrupt)
+	for _, c := range p.toStage {
+		p.stage(c)
 	}
 }
 
-// inOrder sorts the controller's own node last, the others by who never failed, then by name.
-func inOrder(a, b fleet.Node) int {
-	return cmp.Or(
-		compareBool(a.ControllerHere, b.ControllerHere),
-		compareBool(a.Marks.Failure != nil, b.Marks.Failure != nil),
-		cmp.Compare(a.Name, b.Name),
-	)
-}
-
-func compareBool(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case b:
-		return -1
-	}
-	return 1
-}
-
-// stateAgain is when a list of slots that can't be read is read again.
+// stateAgain is when a list of slots, or a policy, that can't be read is read again.
 const stateAgain = 30 * time.Second
 
-// stopped says why nothing may start anywhere; empty if it may.
-func (p *planner) stopped() (Reason, string) {
-	if p.SlotsProblem != "" {
+// stopped says why nothing may start anywhere.
+func (p *planner) stopped() verdict {
+	switch {
+	case p.SlotsProblem != "":
 		// Nobody tells when it was put right.
 		p.wakeAt(p.Now.Add(stateAgain))
-		return ReasonStateUnreadable, p.SlotsProblem
-	}
+		return verdict{ReasonStateUnreadable, verbatim(p.SlotsProblem)}
+	case p.NoPolicy:
+		return verdict{ReasonPolicyUnreadable, say("the policy can't be read: {s}").with(p.PolicyProblem)}
 	// A new leader doesn't call a node Lost at its first look, and starts nothing that it would regret at
 	// its second.
-	if p.late > p.set.MaxLost {
-		return ReasonTooManyLost, fmt.Sprintf("%d nodes are Lost, more than %d: nothing starts until they are back, deleted, or unlabelled", p.late, p.set.MaxLost)
+	case p.late > p.maxLost(p.fleet.members):
+		return verdict{ReasonTooManyLost, say("{n} nodes are Lost, more than {n2}: nothing starts until they are back, deleted, or unlabelled").count(p.late, p.maxLost(p.fleet.members))}
 	}
-	return "", ""
+	return verdict{}
 }
 
-func (p *planner) disrupt(n fleet.Node) {
+// mayStart says why the policy doesn't let a node go to a version, be it to stage it or to reboot into it.
+func (p *planner) mayStart(c candidate, version string) verdict {
+	if v := p.stopped(); v.reason != "" {
+		return v
+	}
+	if v := p.pausedWord(c.part); v.reason != "" {
+		return v
+	}
+	if v := p.target(version); v.reason != "" {
+		return v
+	}
+	return p.afterOthers(c.part, version)
+}
+
+// pausedWord is what people read of a pause of the fleet or the group.
+func (p *planner) pausedWord(g *part) verdict {
+	if pause := p.paused(g); pause != nil {
+		of := theFleet
+		if p.set.Pause == nil {
+			of = g.of
+		}
+		return verdict{ReasonPolicyPaused, say("{s} is paused: {s2}").with(of, orNoReason(pause.Reason))}
+	}
+	for _, part := range []*part{p.fleet, g} {
+		if part.rules.MaxUnavailable.None() {
+			return verdict{ReasonPolicyPaused, say("{s} is paused: no node of it may be unavailable, maxUnavailable is 0").with(part.of)}
+		}
+	}
+	return verdict{}
+}
+
+func (p *planner) disrupt(c candidate) {
+	p.at = c.at
+	n := c.Node
 	held := p.slot(n)
-	if r, why := p.stopped(); why != "" {
-		p.hold(n, r, "staged; %s", why)
+	v := p.mayStart(c, n.Marks.Intent.Target)
+	if v.reason == "" {
+		v = p.windowOf(c.part).disrupt
+	}
+	if v.reason != "" {
+		p.hold(n, v.reason, v.sentence.after("staged; ", ""))
 		return
 	}
-	free := p.out.Limit - (p.out.InHands - p.out.Lent)
-	if !held && free <= 0 {
-		p.wait(n, intent.PhasePrepared, ReasonUnavailableLimit, "staged; %d of %d nodes that may be unavailable are: %s",
-			p.out.InHands-p.out.Lent, p.out.Limit, p.holders())
-		return
-	}
-	if held && free < 0 {
-		p.hold(n, ReasonUnavailableLimit, "staged; more nodes are unavailable than the limit of %d", p.out.Limit)
+	counted := p.otherwiseOut(n)
+	for _, part := range p.parts(c) {
+		r, s := part.room(n, counted, held)
+		if r == "" {
+			continue
+		}
+		if held {
+			p.hold(n, r, s.after("staged; ", ""))
+		} else {
+			p.wait(n, intent.PhasePrepared, r, s.after("staged; ", ""))
+		}
 		return
 	}
 	if !n.Unschedulable && p.schedulable <= 1 {
-		p.hold(n, ReasonOnlySchedulableNode, "staged; no other node could take this one's pods")
+		p.hold(n, ReasonOnlySchedulableNode, say("staged; no other node could take this one's pods"))
 		return
 	}
 	if n.ControllerHere && !held && p.othersFirst() {
-		p.wait(n, intent.PhasePrepared, ReasonControllerLast, "staged; the controller runs here, so the other nodes go first")
+		p.wait(n, intent.PhasePrepared, ReasonControllerLast, say("staged; the controller runs here, so the other nodes go first"))
 		return
 	}
 	at := p.Now.Truncate(time.Millisecond)
-	c := keep(n)
-	c.Marks.Intent.RebootFrom = n.BootID
-	c.Marks.Disruption = &marker.Disruption{Since: at, WasUnschedulable: n.Unschedulable}
-	c.Marks.Waiting = &marker.Waiting{Reason: string(ReasonDraining), Message: "the node's pods are being evicted"}
+	change := keep(n)
+	change.Marks.Intent.RebootFrom = n.BootID
+	change.Marks.Disruption = &marker.Disruption{Since: at, WasUnschedulable: n.Unschedulable}
+	change.Marks.Waiting = &marker.Waiting{Reason: string(ReasonDraining), Message: "the node's pods are being evicted"}
 	if !n.Unschedulable {
-		c.Unschedulable = new(true)
+		change.Unschedulable = new(true)
 		p.schedulable--
 	}
 	if !held {
 		p.out.InHands++
+		for _, part := range p.parts(c) {
+			part.take(n, counted)
+		}
 	}
-	p.granted[n.UID] = true
-	p.step(n, intent.PhasePrepared, intent.ActCordon, ReasonSlotGranted, "taken out of service for "+n.Marks.Intent.Target, c).TakesSlot = true
+	p.step(n, intent.PhasePrepared, intent.ActCordon, ReasonSlotGranted, "taken out of service for "+n.Marks.Intent.Target, change).TakesSlot = true
+}
+
+// parts are those whose budgets a node uses.
+func (p *planner) parts(c candidate) []*part {
+	if c.part == p.rest {
+		return p.both[:1]
+	}
+	p.both[1] = c.part
+	return p.both[:]
 }
 
 // othersFirst tells if any other node is about to be staged. That is bounded: each of them either gets
@@ -108,32 +134,24 @@ func (p *planner) disrupt(n fleet.Node) {
 // this pass; what keeps them back, no other node to take their pods for example, needn't keep it back.
 func (p *planner) othersFirst() bool { return p.staging > 0 || len(p.toStage) > 0 }
 
-// holders names who is in our hands, for people.
-func (p *planner) holders() string {
-	var names []string
-	for _, n := range p.Nodes {
-		if n.Disrupted() || p.slot(n) || p.granted[n.UID] {
-			names = append(names, n.Name)
-		}
-	}
-	if len(names) > 3 {
-		return strings.Join(names[:3], ", ") + fmt.Sprintf(" and %d more", len(names)-3)
-	}
-	return strings.Join(names, ", ")
-}
-
-func (p *planner) stage(n fleet.Node) {
+func (p *planner) stage(c candidate) {
+	p.at = c.at
+	n := c.Node
 	target := n.Marks.Report.Available
-	if r, why := p.stopped(); why != "" {
-		p.wait(n, intent.PhaseIdle, r, "%s is available; %s", target, why)
+	v := p.mayStart(c, target)
+	if v.reason == "" {
+		v = p.windowOf(c.part).stage
+	}
+	if v.reason != "" {
+		p.wait(n, intent.PhaseIdle, v.reason, v.sentence.after("{v} is available; ", target))
 		return
 	}
 	if p.staging >= p.set.MaxStaging {
-		p.wait(n, intent.PhaseIdle, ReasonStagingLimit, "%s is available; %d nodes stage at once already", target, p.staging)
+		p.wait(n, intent.PhaseIdle, ReasonStagingLimit, say("{s} is available; {n} nodes stage at once already").with(target).count(p.staging))
 		return
 	}
 	p.staging++
-	c := begin(n, p.Now, marker.ActionPrepareUpdate, p.set.Deadlines.Prepare, ReasonPreparing, "the agent stages "+target)
-	c.Marks.Intent.Target, c.Marks.Intent.RebootFrom = target, ""
-	p.step(n, intent.PhaseIdle, intent.ActPrepare, ReasonUpdateAvailable, "stage "+target, c)
+	change := begin(n, p.Now, marker.ActionPrepareUpdate, p.set.Deadlines.Prepare, ReasonPreparing, "the agent stages "+target)
+	change.Marks.Intent.Target, change.Marks.Intent.RebootFrom = target, ""
+	p.step(n, intent.PhaseIdle, intent.ActPrepare, ReasonUpdateAvailable, "stage "+target, change)
 }

@@ -243,7 +243,7 @@ func (c *checks) explained(out policy.Outcome) {
 			continue
 		}
 		s, ok := standing[n.Name]
-		if !ok || s.Reason == "" || s.Message == "" || !slices.Contains(policy.Reasons(), s.Reason) {
+		if !ok || s.Reason == "" || s.Sentence.String() == "" || !slices.Contains(policy.Reasons(), s.Reason) {
 			c.w.violate("S9", "nothing explains where node %s stands: %+v", n.Name, s)
 		}
 	}

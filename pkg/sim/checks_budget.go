@@ -32,14 +32,16 @@ func (c *checks) cordon(actor string, before, after *corev1.Node) {
 			}
 		}
 	}
-	if certain > p.settings.MaxLost && w.now.Sub(p.jumpedAt) > time.Minute {
+	all := len(w.server.Nodes())
+	maxUnavailable, maxLost := p.settings.MaxUnavailable.Of(all), p.settings.MaxLost.Of(all)
+	if certain > maxLost && w.now.Sub(p.jumpedAt) > time.Minute {
 		// A pass that began before its clock jumped counts by the time before.
-		w.violate("S1", "%s cordons %s although %d nodes are Lost, with maxLost %d", actor, after.Name, certain, p.settings.MaxLost)
+		w.violate("S1", "%s cordons %s although %d nodes are Lost, with maxLost %d", actor, after.Name, certain, maxLost)
 	}
-	limit := p.settings.MaxUnavailable + min(lost, p.settings.MaxLost)
+	limit := maxUnavailable + min(lost, maxLost)
 	if held > limit {
 		w.violate("S1", "%s cordons %s: %d nodes are in our hands, %d of them Lost, with a limit of %d and maxLost %d", actor, after.Name,
-			held, lost, p.settings.MaxUnavailable, p.settings.MaxLost)
+			held, lost, maxUnavailable, maxLost)
 	}
 	c.held = max(c.held, held)
 	if !w.holdsSlot(after) {

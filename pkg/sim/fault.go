@@ -11,6 +11,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/hostsim"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
 
 // people is the actor that is neither Kubernetes nor the operator.
@@ -140,8 +141,8 @@ func (w *world) apply(f Fault) {
 		w.restore(2*f.For, func() { w.publish(version, nil) })
 	case PolicyChanged:
 		w.strike(f.Kind)
-		w.settings.MaxUnavailable = 1 + f.N%3
-		w.settings.MaxLost = f.N % 2
+		w.settings.MaxUnavailable = policy.Count(1 + f.N%3)
+		w.settings.MaxLost = policy.Count(f.N % 2)
 		w.settings.Soak = time.Duration(1+f.N) * 5 * time.Second
 		for i, c := range w.controllers {
 			// A rolling restart of the Deployment.

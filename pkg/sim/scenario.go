@@ -119,8 +119,10 @@ var (
 // settings of the policy; the deadlines are short, so that runs are, but in the same order as the defaults.
 func (s Scenario) settings() policy.Settings {
 	set := policy.DefaultSettings()
-	set.MaxUnavailable, set.MaxLost, set.MaxStaging, set.Soak = s.MaxUnavailable, s.MaxLost, s.MaxStaging, s.Soak
-	set.Deadlines = policy.Deadlines{Prepare: 30 * time.Minute, Drain: 4 * time.Minute, Reboot: 12 * time.Minute, Return: 4 * time.Minute}
+	set.MaxUnavailable, set.MaxLost, set.MaxFailed = policy.Count(s.MaxUnavailable), policy.Count(s.MaxLost), policy.Unlimited
+	set.MaxStaging, set.Soak = s.MaxStaging, s.Soak
+	set.Deadlines = policy.Deadlines{Prepare: 30 * time.Minute, Reboot: 12 * time.Minute, Return: 4 * time.Minute}
+	set.Drain, set.IgnoreAfter = 4*time.Minute, 20*time.Minute
 	set.RetryBase, set.RetryMax = time.Minute, 10*time.Minute
 	set.HandsOff = 2 * time.Minute
 	return set

@@ -274,7 +274,7 @@ func (m *Model) mayCordon(s *state, node int) string {
 			}
 		}
 	}
-	if limit := m.settings.MaxUnavailable + min(overdue, m.settings.MaxLost); inHands > limit {
+	if limit := m.settings.MaxUnavailable.Of(m.config.Nodes) + min(overdue, m.settings.MaxLost.Of(m.config.Nodes)); inHands > limit {
 		return fmt.Sprintf("S1: %d nodes are in our hands and %d may be", inHands, limit)
 	}
 	return ""

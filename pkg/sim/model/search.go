@@ -69,7 +69,7 @@ type Model struct {
 // New returns a search that hasn't begun.
 func New(c Config) *Model {
 	set := policy.DefaultSettings()
-	set.MaxUnavailable = c.Budget
+	set.MaxUnavailable = policy.Count(c.Budget)
 	set.RetryMax = time.Hour
 	m := &Model{config: c, settings: set, decodings: decodings{}, columnOf: map[column]uint32{}, viewNumber: map[string]uint32{}, shadows: map[uint32]shadow{}, endsOf: map[endKey][]end{},
 		plans: map[planKey]uint32{}, workNumber: map[string]uint32{}, works: make([]work, 1), stepNumber: map[string]uint32{},

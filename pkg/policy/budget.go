@@ -1,0 +1,191 @@
+package policy
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
+)
+
+// budget counts the nodes of one part of the fleet against one limit.
+type budget struct {
+	// of says what the limit is about, for people: "the fleet", "group canary", "zone=a".
+	of string
+	// nodes is the capacity that a share is taken of; limit follows from it.
+	nodes, limit int
+	// held are in our hands, but for Lost ones that lend their place on; others are out of service by somebody
+	// else's hand.
+	held, others int
+	// names are the first of those that use it up.
+	names []string
+}
+
+// maxNames is how many nodes a sentence names.
+const maxNames = 3
+
+func (b *budget) used() int { return b.held + b.others }
+
+func (b *budget) use(name string, held bool) {
+	if held {
+		b.held++
+	} else {
+		b.others++
+	}
+	if len(b.names) < maxNames {
+		b.names = append(b.names, name)
+	}
+}
+
+// full tells if a node may not be taken. One that holds a slot is among those in our hands already, and one that
+// is out of service by somebody else's hand among the others: they take no second place. But of those in our
+// hands there are never more than the limit (S1).
+func (b *budget) full(counted, slot bool) bool {
+	used, held := b.used(), b.held
+	switch {
+	case slot:
+		used, held = used-1, held-1
+	case counted:
+		used--
+	}
+	return used >= b.limit || held >= b.limit
+}
+
+func (b *budget) String() string {
+	if b == nil {
+		return ""
+	}
+	more := ""
+	if n := b.used() - len(b.names); n > 0 {
+		more = fmt.Sprintf(" and %d more", n)
+	}
+	return strings.Join(b.names, ", ") + more
+}
+
+// domains are the budgets of one topology, by the value of its label.
+type domains struct {
+	*Topology
+	within string
+	values map[string]*budget
+}
+
+func (d *domains) of(n *fleet.Node) *budget { return d.values[n.Labels[d.Key]] }
+
+// busy counts the domains with nodes in our hands.
+func (d *domains) busy() int {
+	busy := 0
+	for _, b := range d.values {
+		if b.held > 0 {
+			busy++
+		}
+	}
+	return busy
+}
+
+// part is the fleet, or a group of it, with its budgets.
+type part struct {
+	// group is nil for what the whole fleet has in common, and for nodes in no group.
+	group *Group
+	rules *Rules
+	budget
+	domains []domains
+	// members counts all nodes in it.
+	members int
+	// closed is why its window lets nothing start now; found out when it is first asked for.
+	window *windowState
+}
+
+func newPart(of string, g *Group, r *Rules) *part {
+	p := &part{group: g, rules: r, budget: budget{of: of}}
+	for i := range r.Topology {
+		p.domains = append(p.domains, domains{Topology: &r.Topology[i], within: of, values: map[string]*budget{}})
+	}
+	return p
+}
+
+// add takes a node in: as capacity, and as one that uses budgets up.
+func (p *part) add(n *fleet.Node, capacity, held, others bool) {
+	p.members++
+	p.count(&p.budget, n, capacity, held, others)
+	for i := range p.domains {
+		d := &p.domains[i]
+		value := n.Labels[d.Key]
+		b := d.values[value]
+		if b == nil {
+			b = &budget{of: d.Key + "=" + value}
+			if value == "" {
+				b.of = "nodes without " + d.Key
+			}
+			if d.within != theFleet {
+				b.of += " in " + d.within
+			}
+			d.values[value] = b
+		}
+		p.count(b, n, capacity, held, others)
+	}
+}
+
+func (p *part) count(b *budget, n *fleet.Node, capacity, held, others bool) {
+	if capacity {
+		b.nodes++
+	}
+	if held || others {
+		b.use(n.Name, held)
+	}
+}
+
+// settle works the limits out, once all nodes are in.
+func (p *part) settle() {
+	p.limit = p.rules.MaxUnavailable.Of(p.nodes)
+	for i := range p.domains {
+		d := &p.domains[i]
+		for _, b := range d.values {
+			b.limit = d.MaxUnavailable.Of(b.nodes)
+		}
+	}
+}
+
+// take counts a node that is being taken into our hands; counted: it was out of service already.
+func (p *part) take(n *fleet.Node, counted bool) {
+	p.move(&p.budget, n, counted)
+	for i := range p.domains {
+		if b := p.domains[i].of(n); b != nil {
+			p.move(b, n, counted)
+		}
+	}
+}
+
+func (p *part) move(b *budget, n *fleet.Node, counted bool) {
+	if counted {
+		b.others--
+	}
+	b.use(n.Name, true)
+}
+
+// room says which budget of this part has no room for a node; a reason without a value: there is room.
+func (p *part) room(n *fleet.Node, counted, slot bool) (Reason, Sentence) {
+	if p.full(counted, slot) {
+		return ReasonUnavailableLimit, limited(&p.budget)
+	}
+	for i := range p.domains {
+		d := &p.domains[i]
+		b := d.of(n)
+		if b == nil {
+			continue
+		}
+		if b.full(counted, slot) {
+			return ReasonUnavailableLimit, limited(b)
+		}
+		if d.MaxDomains > 0 && b.held == 0 && !slot && d.busy() >= d.MaxDomains {
+			return ReasonDomainLimit, say("nodes of {n} values of {s} are out of service, as many as may be at once").count(d.busy()).with(d.Key)
+		}
+	}
+	return "", Sentence{}
+}
+
+func limited(b *budget) Sentence {
+	s := say("{n} of {n2} nodes of {s} that may be unavailable are: {holders}").count(b.used(), b.limit).with(b.of)
+	s.holders = b
+	return s
+}
+
+const theFleet = "the fleet"

@@ -1,0 +1,103 @@
+package policy
+
+import (
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Sentence is what people read of a node, made when somebody reads it: a plan of thousands of nodes holds as
+// many sentences, and few are ever read.
+type Sentence struct {
+	// form is the text with names in braces for what is filled in.
+	form string
+	// lead goes before it, and v into that.
+	lead, v string
+	s       [3]string
+	n       [2]int
+	t       time.Time
+	d       time.Duration
+	holders *budget
+}
+
+// say is a sentence; {s}, {s2}, {s3}, {n}, {n2}, {t}, {d} and {holders} stand for what the methods fill in.
+func say(form string) Sentence { return Sentence{form: form} }
+
+// verbatim is a sentence that was made already.
+func verbatim(text string) Sentence { return Sentence{form: "{s}", s: [3]string{text}} }
+
+func (s Sentence) with(words ...string) Sentence {
+	copy(s.s[:], words)
+	return s
+}
+
+func (s Sentence) count(n ...int) Sentence {
+	copy(s.n[:], n)
+	return s
+}
+
+func (s Sentence) at(t time.Time) Sentence {
+	s.t = t
+	return s
+}
+
+func (s Sentence) lasting(d time.Duration) Sentence {
+	s.d = d
+	return s
+}
+
+// after puts words before a sentence, in which {v} stands for v.
+func (s Sentence) after(words, v string) Sentence {
+	s.lead, s.v = words, v
+	return s
+}
+
+func (s Sentence) String() string {
+	var b strings.Builder
+	s.write(&b, s.lead)
+	s.write(&b, s.form)
+	return b.String()
+}
+
+func (s Sentence) write(b *strings.Builder, form string) {
+	for {
+		before, rest, found := strings.Cut(form, "{")
+		b.WriteString(before)
+		if !found {
+			return
+		}
+		name, after, _ := strings.Cut(rest, "}")
+		b.WriteString(s.fill(name))
+		form = after
+	}
+}
+
+func (s Sentence) fill(name string) string {
+	switch name {
+	case "v":
+		return s.v
+	case "s":
+		return s.s[0]
+	case "s2":
+		return s.s[1]
+	case "s3":
+		return s.s[2]
+	case "n":
+		return strconv.Itoa(s.n[0])
+	case "n2":
+		return strconv.Itoa(s.n[1])
+	case "t":
+		return clock(s.t)
+	case "d":
+		return s.d.String()
+	case "holders":
+		return s.holders.String()
+	}
+	return "{" + name + "}"
+}
+
+// MarshalText is the sentence, for JSON.
+func (s Sentence) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// clock is a moment for people.
+func clock(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 MST") }

@@ -1,0 +1,118 @@
+package policy
+
+import (
+	"time"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
+)
+
+// Range is a set of versions.
+type Range interface {
+	Contains(version string) bool
+	// String is the text that it was made of.
+	String() string
+}
+
+// Versions are those that nodes may go to.
+type Versions struct {
+	// Allow are the only ones, if it is not nil; Deny are never any.
+	Allow, Deny Range
+	// Hold is the one version that nodes go to, and no further, if it is not empty.
+	Hold string
+	// Downgrade: a version lower than the running one may be a target too. Hosts offer one when the running one
+	// was withdrawn.
+	Downgrade bool
+	// MinAge is how long a version must have been known in this cluster.
+	MinAge time.Duration
+}
+
+// verdict is why a version is no target now; without a reason it is one.
+type verdict struct {
+	reason   Reason
+	sentence Sentence
+}
+
+// target judges a version, once in a plan.
+func (p *planner) target(version string) verdict {
+	v, known := p.verdicts[version]
+	if !known {
+		v = p.judge(version)
+		p.verdicts[version] = v
+	}
+	return v
+}
+
+func (p *planner) judge(version string) verdict {
+	r := &p.set.Versions
+	switch {
+	case r.Deny != nil && r.Deny.Contains(version):
+		return verdict{ReasonVersionDenied, say("the policy denies {s}: it is in {s2}").with(version, r.Deny.String())}
+	case r.Allow != nil && !r.Allow.Contains(version):
+		return verdict{ReasonVersionDenied, say("the policy does not allow {s}: it is not in {s2}").with(version, r.Allow.String())}
+	case r.Hold != "" && marker.CompareVersions(version, r.Hold) != 0:
+		return verdict{ReasonHeld, say("the policy holds the fleet at {s2}, and {s} is offered").with(version, r.Hold)}
+	}
+	if failed, limit := p.failed[version], p.set.MaxFailed.Of(p.fleet.nodes); failed >= limit && !p.Acknowledged[version] {
+		return verdict{ReasonVersionStopped, say("{s} failed on {n} nodes, and nothing starts for it from {n2} on: it goes on with a newer version, or when somebody acknowledges it").
+			with(version).count(failed, limit)}
+	}
+	if r.MinAge > 0 {
+		since, seen := p.Seen[version]
+		if !seen || since.After(p.Now) {
+			since = p.Now
+		}
+		if end := since.Add(r.MinAge); p.Now.Before(end) {
+			p.wakeAt(end)
+			return verdict{ReasonVersionTooNew, say("{s} was first seen {t} and must be known for {d}").with(version).at(since).lasting(r.MinAge)}
+		}
+	}
+	return verdict{}
+}
+
+// countFailed counts on how many nodes each version failed, by their own marks: at the host, or after the
+// reboot. What a drain failed at is no version's fault.
+func (p *planner) countFailed(n *fleet.Node) {
+	if f := n.Marks.Failure; f != nil {
+		for _, v := range f.Versions {
+			if blames(n, v) {
+				p.failed[v]++
+			}
+		}
+	}
+	if v := n.Marks.Intent.Target; v != "" && p.isLost(n) {
+		p.failed[v]++
+	}
+}
+
+// blames tells if the version is to blame for a failure on the node. A history that doesn't reach back so far
+// blames it.
+func blames(n *fleet.Node, version string) bool {
+	known := false
+	for _, a := range n.Marks.History {
+		if a.Version != version || a.Outcome != marker.OutcomeFailed {
+			continue
+		}
+		known = true
+		if a.Reason != string(ReasonDrainDeadline) && a.Reason != string(ReasonRebootDeadline) {
+			return true
+		}
+	}
+	return !known
+}
+
+// see notes versions that nobody in this cluster has seen before.
+func (p *planner) see(version string) {
+	if version == "" {
+		return
+	}
+	if _, seen := p.Seen[version]; seen || p.SlotsProblem != "" {
+		return
+	}
+	for _, v := range p.out.Saw {
+		if v == version {
+			return
+		}
+	}
+	p.out.Saw = append(p.out.Saw, version)
+}
