@@ -1,0 +1,272 @@
+package file
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pkg/errors"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy/window"
+)
+
+// Version is the only one that this package reads.
+const Version = 1
+
+// maxSize is far above any policy, and below what a ConfigMap holds.
+const maxSize = 512 << 10
+
+// Zones finds a time zone by its IANA name; time.LoadLocation is one.
+type Zones func(name string) (*time.Location, error)
+
+// Decode reads a policy file. What it leaves out is as in defaults. An error is a sentence for people, with the
+// line where it can be told.
+func Decode(content []byte, defaults policy.Settings, zones Zones) (policy.Settings, error) {
+	if len(content) > maxSize {
+		return policy.Settings{}, errors.Errorf("the policy is longer than %d bytes", maxSize)
+	}
+	var d document
+	decoder := yaml.NewDecoder(bytes.NewReader(content))
+	decoder.KnownFields(true)
+	switch err := decoder.Decode(&d); {
+	case errors.Is(err, io.EOF):
+		return policy.Settings{}, errors.Errorf("the policy is empty: begin with version: %d, or delete the ConfigMap for the defaults", Version)
+	case err != nil:
+		return policy.Settings{}, plain(err)
+	}
+	if err := decoder.Decode(&document{}); !errors.Is(err, io.EOF) {
+		return policy.Settings{}, errors.New("something follows the policy: give one document")
+	}
+	if d.Version == nil || *d.Version != Version {
+		return policy.Settings{}, errors.Errorf("version is missing or is not %d: begin with version: %d", Version, Version)
+	}
+	set, err := d.settings(defaults, zones)
+	if err != nil {
+		return policy.Settings{}, err
+	}
+	return set, set.Validate()
+}
+
+var (
+	unknownField = regexp.MustCompile(`line (\d+): field (\S+) not found in type \S+`)
+	wrongType    = regexp.MustCompile("line (\\d+): cannot unmarshal !!(\\w+) (`[^`]*` )?into \\S+")
+	names        = map[string]string{"seq": "a list", "map": "a mapping", "str": "a text", "int": "a number", "bool": "true or false", "float": "a number with a fraction", "null": "nothing"}
+)
+
+// plain says in this project's words what the decoder found first.
+func plain(err error) error {
+	text := strings.TrimPrefix(err.Error(), "yaml: ")
+	var several *yaml.TypeError
+	if errors.As(err, &several) {
+		text = several.Errors[0]
+	}
+	text = unknownField.ReplaceAllString(text, "line $1: there is no field $2")
+	text = wrongType.ReplaceAllStringFunc(text, func(s string) string {
+		m := wrongType.FindStringSubmatch(s)
+		return fmt.Sprintf("line %s: %s%s does not belong here", m[1], m[3], names[m[2]])
+	})
+	return errors.New(text)
+}
+
+func set[T any](into *T, value *T) {
+	if value != nil {
+		*into = *value
+	}
+}
+
+func lasting(into *time.Duration, value *duration) {
+	if value != nil {
+		*into = value.Duration
+	}
+}
+
+func (d *document) settings(s policy.Settings, zones Zones) (policy.Settings, error) {
+	s.Groups = nil
+	if d.MaxLost != nil {
+		s.MaxLost = d.MaxLost.Limit
+	}
+	if d.MaxFailed != nil {
+		s.MaxFailed = d.MaxFailed.Limit
+	}
+	set(&s.MaxStaging, d.MaxStaging)
+	set(&s.CountUnavailable, d.CountUnavailable)
+	lasting(&s.IgnoreAfter, d.IgnoreAfter)
+	lasting(&s.HandsOff, d.HandsOff)
+	if t := d.Deadlines; t != nil {
+		lasting(&s.Deadlines.Prepare, t.Prepare)
+		lasting(&s.Deadlines.Reboot, t.Reboot)
+		lasting(&s.Deadlines.Return, t.Return)
+	}
+	if t := d.Retry; t != nil {
+		lasting(&s.RetryBase, t.Base)
+		lasting(&s.RetryMax, t.Max)
+	}
+	if err := d.Versions.into(&s.Versions); err != nil {
+		return s, err
+	}
+	if err := d.rules.into(&s.Rules, zones); err != nil {
+		return s, err
+	}
+	for _, g := range d.Groups {
+		made, err := g.group(s.Rules, zones)
+		if err != nil {
+			return s, errors.WithMessagef(err, "group %q", g.Name)
+		}
+		s.Groups = append(s.Groups, made)
+	}
+	return s, nil
+}
+
+func (v *versions) into(out *policy.Versions) error {
+	if v == nil {
+		return nil
+	}
+	if v.Allow != nil && v.Allow.set != nil {
+		out.Allow = v.Allow
+	}
+	if v.Deny != nil && v.Deny.set != nil {
+		out.Deny = v.Deny
+	}
+	set(&out.Hold, v.Hold)
+	set(&out.Downgrade, v.Downgrade)
+	lasting(&out.MinAge, v.MinAge)
+	switch {
+	case out.Hold != "" && !marker.ValidVersion(out.Hold):
+		return errors.Errorf("versions.hold is %q: give a version such as 1.27.0", out.Hold)
+	case out.Hold != "" && out.Deny != nil && out.Deny.Contains(out.Hold):
+		return errors.Errorf("versions.hold is %s, which versions.deny denies: nothing would ever start", out.Hold)
+	case out.Hold != "" && out.Allow != nil && !out.Allow.Contains(out.Hold):
+		return errors.Errorf("versions.hold is %s, which versions.allow does not allow: nothing would ever start", out.Hold)
+	case out.MinAge < 0:
+		return errors.Errorf("versions.minAge is %s: give 0 or more", out.MinAge)
+	}
+	return nil
+}
+
+// into overlays what stands there; a pause, budgets and topologies are not handed down to groups.
+func (r *rules) into(out *policy.Rules, zones Zones) error {
+	if r.MaxUnavailable != nil {
+		out.MaxUnavailable = r.MaxUnavailable.Limit
+	}
+	for _, t := range r.Topology {
+		made := policy.Topology{Key: t.Key, MaxUnavailable: policy.Unlimited}
+		if t.MaxUnavailable != nil {
+			made.MaxUnavailable = t.MaxUnavailable.Limit
+		}
+		set(&made.MaxDomains, t.MaxDomains)
+		if t.MaxUnavailable == nil && t.MaxDomains == nil {
+			return errors.Errorf("topology %q has no limit: give maxUnavailable, maxDomains, or both", t.Key)
+		}
+		out.Topology = append(out.Topology, made)
+	}
+	if p := r.Pause; p != nil {
+		if p.Reason == "" {
+			return errors.New("a pause has no reason: say why, people will read it")
+		}
+		out.Pause = &policy.Pause{Reason: p.Reason, InFlight: policy.Finish}
+		if p.InFlight != nil {
+			out.Pause.InFlight = p.InFlight.Ending
+		}
+	}
+	if r.WhenClosed != nil {
+		out.WhenClosed = r.WhenClosed.Ending
+	}
+	set(&out.FitWindow, r.FitWindow)
+	set(&out.StageOutside, r.StageOutside)
+	lasting(&out.Soak, r.Soak)
+	if r.Drain != nil {
+		lasting(&out.Drain, r.Drain.Timeout)
+	}
+	return r.calendar(&out.Calendar, zones)
+}
+
+func (r *rules) calendar(out *window.Calendar, zones Zones) error {
+	if r.Windows != nil {
+		out.Windows = nil
+		for i, w := range *r.Windows {
+			made, err := w.window(zones)
+			if err != nil {
+				return errors.WithMessagef(err, "windows[%d]", i)
+			}
+			out.Windows = append(out.Windows, made)
+		}
+	}
+	if r.Freezes != nil {
+		out.Freezes = nil
+		for i, f := range *r.Freezes {
+			if f.From == nil || f.To == nil {
+				return errors.Errorf("freezes[%d] has no from or no to: give both", i)
+			}
+			out.Freezes = append(out.Freezes, window.Freeze{From: f.From.Time, To: f.To.Time, Reason: f.Reason})
+		}
+	}
+	return out.Validate()
+}
+
+func (o opening) window(zones Zones) (window.Window, error) {
+	if o.Duration == nil {
+		return window.Window{}, errors.New("it has no duration: give one such as 4h")
+	}
+	schedule, err := window.ParseCron(o.Schedule)
+	if err != nil {
+		return window.Window{}, err
+	}
+	name := o.TimeZone
+	if name == "" {
+		name = "UTC"
+	}
+	if name == "Local" {
+		return window.Window{}, errors.New("timeZone Local is whatever the controller's node has: give an IANA name such as Europe/Berlin")
+	}
+	zone, err := zones(name)
+	if err != nil {
+		return window.Window{}, errors.Errorf("timeZone %q is not known: give an IANA name such as Europe/Berlin", name)
+	}
+	return window.Window{Schedule: schedule, Duration: o.Duration.Duration, Zone: zone}, nil
+}
+
+func (g group) group(fleet policy.Rules, zones Zones) (policy.Group, error) {
+	made := policy.Group{Name: g.Name, After: g.After, Rules: fleet}
+	// What the fleet's own word is counted for the whole fleet already.
+	made.MaxUnavailable, made.Topology, made.Pause = policy.Unlimited, nil, nil
+	lasting(&made.AfterSoak, g.AfterSoak)
+	if g.Selector == nil {
+		return made, errors.New("it has no nodeSelector: give one; {} chooses every node")
+	}
+	var err error
+	if made.Selector, err = g.Selector.selector(); err != nil {
+		return made, err
+	}
+	return made, g.rules.into(&made.Rules, zones)
+}
+
+func (s *selector) selector() (policy.Selector, error) {
+	var out policy.Selector
+	for _, k := range slices.Sorted(maps.Keys(s.MatchLabels)) {
+		out = append(out, policy.Requirement{Key: k, Operator: policy.In, Values: []string{s.MatchLabels[k]}})
+	}
+	for _, e := range s.MatchExpressions {
+		r := policy.Requirement{Key: e.Key, Operator: policy.Operator(e.Operator), Values: e.Values}
+		needs := r.Operator == policy.In || r.Operator == policy.NotIn
+		switch {
+		case r.Key == "":
+			return nil, errors.New("an expression of its nodeSelector has no key")
+		case !slices.Contains(policy.Operators(), r.Operator):
+			return nil, errors.Errorf("operator %q of its nodeSelector is none of %v", e.Operator, policy.Operators())
+		case needs && len(r.Values) == 0:
+			return nil, errors.Errorf("operator %s on %q of its nodeSelector needs values", r.Operator, r.Key)
+		case !needs && len(r.Values) > 0:
+			return nil, errors.Errorf("operator %s on %q of its nodeSelector takes no values", r.Operator, r.Key)
+		}
+		out = append(out, r)
+	}
+	return out, nil
+}

@@ -1,0 +1,75 @@
+package file_test
+
+import (
+	_ "embed"
+	"strings"
+	"testing"
+	"time"
+	_ "time/tzdata"
+
+	"github.com/google/go-cmp/cmp"
+	"gotest.tools/v3/assert"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy/file"
+)
+
+//go:embed default.yaml
+var example []byte
+
+var limits = cmp.AllowUnexported(policy.Limit{})
+
+func decode(text string) (policy.Settings, error) {
+	return file.Decode([]byte(text), policy.DefaultSettings(), time.LoadLocation)
+}
+
+// The commented example is the default, to the last field.
+func TestExampleIsTheDefault(t *testing.T) {
+	got, err := decode(string(example))
+	assert.NilError(t, err)
+	assert.DeepEqual(t, got, policy.DefaultSettings(), limits)
+	empty, err := decode("version: 1\n")
+	assert.NilError(t, err)
+	assert.DeepEqual(t, empty, policy.DefaultSettings(), limits)
+}
+
+// Each mistake gets one line that names the thing, where it is, and the remedy.
+func TestMistakes(t *testing.T) {
+	for _, tc := range []struct{ name, text, want string }{
+		{"nothing", "", "the policy is empty"},
+		{"no version", "maxLost: 1\n", "begin with version: 1"},
+		{"another version", "version: 2\n", "begin with version: 1"},
+		{"an unknown field", "version: 1\nmaxUnavailabel: 1\n", "line 2: there is no field maxUnavailabel"},
+		{"an unknown field in a group", "version: 1\ngroups:\n- name: a\n  nodeSelecter: {}\n", "line 4: there is no field nodeSelecter"},
+		{"a field twice", "version: 1\nsoak: 1m\nsoak: 2m\n", `line 3: mapping key "soak" already defined at line 2`},
+		{"a list where a number belongs", "version: 1\nmaxStaging: [1]\n", "line 2: a list does not belong here"},
+		{"no limit", "version: 1\nmaxUnavailable: many\n", `line 2: "many" is no limit: give a number`},
+		{"less than none", "version: 1\nmaxUnavailable: -1\n", "is no limit"},
+		{"more than all", "version: 1\nmaxUnavailable: 120%\n", "more than all"},
+		{"no duration", "version: 1\nsoak: 5\n", `line 2: "5" is no duration`},
+		{"no moment", "version: 1\nfreezes: [{from: tomorrow, to: 2026-01-01T00:00:00Z}]\n", `"tomorrow" is no moment`},
+		{"a freeze back in time", "version: 1\nfreezes: [{from: 2026-01-02T00:00:00Z, to: 2026-01-01T00:00:00Z}]\n", "after its beginning"},
+		{"no such zone", "version: 1\nwindows: [{schedule: 0 2 * * *, duration: 1h, timeZone: Europe/Nowhere}]\n", `timeZone "Europe/Nowhere" is not known`},
+		{"the zone of whatever machine", "version: 1\nwindows: [{schedule: 0 2 * * *, duration: 1h, timeZone: Local}]\n", "IANA name"},
+		{"no schedule", "version: 1\nwindows: [{schedule: at night, duration: 1h}]\n", "windows[0]"},
+		{"no duration of a window", "version: 1\nwindows: [{schedule: 0 2 * * *}]\n", "windows[0]: it has no duration"},
+		{"no range", "version: 1\nversions: {deny: new ones}\n", `"new ones" is no range of versions`},
+		{"a hold that is denied", "version: 1\nversions: {deny: 1.27.x, hold: 1.27.0}\n", "nothing would ever start"},
+		{"a hold that isn't allowed", "version: 1\nversions: {allow: 1.26.x, hold: 1.27.0}\n", "nothing would ever start"},
+		{"neither finish nor return", "version: 1\nwhenWindowCloses: stop\n", `"stop" is neither finish nor return`},
+		{"a pause without a word", "version: 1\npause: {inFlight: return}\n", "a pause has no reason"},
+		{"a topology without a limit", "version: 1\ntopology: [{key: zone}]\n", `topology "zone" has no limit`},
+		{"a group that chooses nothing by mistake", "version: 1\ngroups: [{name: a}]\n", `group "a": it has no nodeSelector`},
+		{"a group after none", "version: 1\ngroups: [{name: a, nodeSelector: {}, after: [b]}]\n", `"b", which is no group`},
+		{"no such operator", "version: 1\ngroups: [{name: a, nodeSelector: {matchExpressions: [{key: a, operator: Is}]}}]\n", `operator "Is"`},
+		{"two documents", "version: 1\n---\nversion: 1\n", "give one document"},
+		{"an anchor bomb", "version: 1\ngroups: &a [*a]\n", "line"},
+		{"a contradiction", "version: 1\nretry: {base: 2h, max: 1h}\n", "retry waits"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			_, err := decode(tc.text)
+			assert.ErrorContains(t, err, tc.want)
+			assert.Assert(t, !strings.Contains(err.Error(), "\n"), "one line: %s", err)
+		})
+	}
+}

@@ -1,0 +1,147 @@
+package file
+
+import (
+	"time"
+
+	"github.com/pkg/errors"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+)
+
+// document is the file as it is written. A nil pointer is a field that isn't there.
+type document struct {
+	Version          *int      `yaml:"version"`
+	MaxLost          *limit    `yaml:"maxLost"`
+	MaxStaging       *int      `yaml:"maxStaging"`
+	CountUnavailable *bool     `yaml:"countUnavailable"`
+	IgnoreAfter      *duration `yaml:"ignoreAfter"`
+	Versions         *versions `yaml:"versions"`
+	MaxFailed        *limit    `yaml:"maxFailed"`
+	Deadlines        *struct {
+		Prepare *duration `yaml:"prepare"`
+		Reboot  *duration `yaml:"reboot"`
+		Return  *duration `yaml:"return"`
+	} `yaml:"deadlines"`
+	Retry *struct {
+		Base *duration `yaml:"base"`
+		Max  *duration `yaml:"max"`
+	} `yaml:"retry"`
+	HandsOff *duration `yaml:"handsOff"`
+	rules    `yaml:",inline"`
+	Groups   []group `yaml:"groups"`
+}
+
+// rules may be the fleet's or a group's.
+type rules struct {
+	MaxUnavailable *limit     `yaml:"maxUnavailable"`
+	Topology       []topology `yaml:"topology"`
+	Pause          *pause     `yaml:"pause"`
+	Windows        *[]opening `yaml:"windows"`
+	Freezes        *[]freeze  `yaml:"freezes"`
+	FitWindow      *bool      `yaml:"fitWindow"`
+	StageOutside   *bool      `yaml:"stageOutsideWindows"`
+	WhenClosed     *ending    `yaml:"whenWindowCloses"`
+	Soak           *duration  `yaml:"soak"`
+	Drain          *struct {
+		Timeout *duration `yaml:"timeout"`
+	} `yaml:"drain"`
+}
+
+type group struct {
+	Name      string    `yaml:"name"`
+	Selector  *selector `yaml:"nodeSelector"`
+	After     []string  `yaml:"after"`
+	AfterSoak *duration `yaml:"afterSoak"`
+	rules     `yaml:",inline"`
+}
+
+type selector struct {
+	MatchLabels      map[string]string `yaml:"matchLabels"`
+	MatchExpressions []struct {
+		Key      string   `yaml:"key"`
+		Operator string   `yaml:"operator"`
+		Values   []string `yaml:"values"`
+	} `yaml:"matchExpressions"`
+}
+
+type topology struct {
+	Key            string `yaml:"key"`
+	MaxUnavailable *limit `yaml:"maxUnavailable"`
+	MaxDomains     *int   `yaml:"maxDomains"`
+}
+
+type pause struct {
+	Reason   string  `yaml:"reason"`
+	InFlight *ending `yaml:"inFlight"`
+}
+
+type opening struct {
+	Schedule string    `yaml:"schedule"`
+	Duration *duration `yaml:"duration"`
+	TimeZone string    `yaml:"timeZone"`
+}
+
+type freeze struct {
+	From   *moment `yaml:"from"`
+	To     *moment `yaml:"to"`
+	Reason string  `yaml:"reason"`
+}
+
+type versions struct {
+	Allow     *versionRange `yaml:"allow"`
+	Deny      *versionRange `yaml:"deny"`
+	Hold      *string       `yaml:"hold"`
+	Downgrade *bool         `yaml:"downgrade"`
+	MinAge    *duration     `yaml:"minAge"`
+}
+
+// Values that are read from one word each; an error names its line.
+
+type limit struct{ policy.Limit }
+
+func (l *limit) UnmarshalYAML(n *yaml.Node) error {
+	parsed, err := policy.ParseLimit(n.Value)
+	l.Limit = parsed
+	return at(n, err)
+}
+
+type duration struct{ time.Duration }
+
+func (d *duration) UnmarshalYAML(n *yaml.Node) error {
+	parsed, err := time.ParseDuration(n.Value)
+	if err != nil || n.Kind != yaml.ScalarNode {
+		return at(n, errors.Errorf("%q is no duration: give one such as 90s, 30m or 4h", n.Value))
+	}
+	d.Duration = parsed
+	return nil
+}
+
+type ending struct{ policy.Ending }
+
+func (e *ending) UnmarshalYAML(n *yaml.Node) error {
+	e.Ending = policy.Ending(n.Value)
+	if e.Ending != policy.Finish && e.Ending != policy.Return {
+		return at(n, errors.Errorf("%q is neither %s nor %s", n.Value, policy.Finish, policy.Return))
+	}
+	return nil
+}
+
+type moment struct{ time.Time }
+
+func (m *moment) UnmarshalYAML(n *yaml.Node) error {
+	parsed, err := time.Parse(time.RFC3339, n.Value)
+	if err != nil {
+		return at(n, errors.Errorf("%q is no moment: give one such as 2026-12-20T18:00:00+01:00", n.Value))
+	}
+	m.Time = parsed
+	return nil
+}
+
+// at puts the line before what is wrong with a value.
+func at(n *yaml.Node, err error) error {
+	if err == nil {
+		return nil
+	}
+	return errors.WithMessagef(err, "line %d", n.Line)
+}

@@ -1,0 +1,234 @@
+package policy_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"gotest.tools/v3/assert"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy/window"
+)
+
+const zoneKey = "topology.kubernetes.io/zone"
+
+func label(k, v string) change {
+	return with(func(n *fleet.Node) {
+		if n.Labels == nil {
+			n.Labels = map[string]string{}
+		}
+		n.Labels[k] = v
+	})
+}
+
+func zone(v string) change { return label(zoneKey, v) }
+
+func stageOf(v string) change { return label("stage", v) }
+
+// updated is up to date with v2 since some time ago, and took so long for it.
+func updated(ago, took time.Duration) change {
+	return func(n *fleet.Node) {
+		n.Marks.Report.Current, n.OSVersion = v2, v2
+		n.Marks.History = []marker.Attempt{{Version: v2, Outcome: marker.OutcomeUpdated, Reason: string(policy.ReasonUpdated),
+			Started: now.Add(-ago - took), Ended: now.Add(-ago)}}
+	}
+}
+
+func awaySince(ago time.Duration) change {
+	return func(n *fleet.Node) { n.UnavailableSince = now.Add(-ago) }
+}
+
+func in(group string) policy.Selector {
+	return policy.Selector{{Key: "stage", Operator: policy.In, Values: []string{group}}}
+}
+
+// groups are canary, then production, each with the fleet's rules but for what is adjusted.
+func groups(s *policy.Settings, adjust ...func(canary, production *policy.Group)) {
+	rules := s.Rules
+	rules.MaxUnavailable = policy.Unlimited
+	canary := policy.Group{Name: "canary", Selector: in("canary"), Rules: rules}
+	production := policy.Group{Name: "production", Selector: in("production"), Rules: rules, After: []string{"canary"}}
+	for _, f := range adjust {
+		f(&canary, &production)
+	}
+	s.Groups = []policy.Group{canary, production}
+}
+
+type exactly string
+
+func (e exactly) Contains(v string) bool { return v == string(e) }
+func (e exactly) String() string         { return string(e) }
+
+func nightly(t *testing.T, schedule string, d time.Duration) window.Calendar {
+	t.Helper()
+	c, err := window.ParseCron(schedule)
+	assert.NilError(t, err)
+	return window.Calendar{Windows: []window.Window{{Schedule: c, Duration: d, Zone: time.UTC}}}
+}
+
+// What the policy file can say, each with whom it lets go and what it says to the others. It is ten o'clock.
+func TestRules(t *testing.T) {
+	open, closed := nightly(t, "0 8 * * *", 4*time.Hour), nightly(t, "0 22 * * *", 4*time.Hour)
+	freeze := window.Calendar{Freezes: []window.Freeze{{From: now.Add(-time.Hour), To: now.Add(time.Hour), Reason: "a sale"}}}
+	three := func(s *policy.Settings) { s.MaxUnavailable = policy.Count(3) }
+	for _, tc := range []struct {
+		name  string
+		rules []func(*policy.Settings)
+		nodes []fleet.Node
+		want  map[string]string
+	}{
+		{"a share of the fleet rounds down", []func(*policy.Settings){func(s *policy.Settings) { s.MaxUnavailable = policy.Percent(50) }},
+			[]fleet.Node{node("a", prepared), node("b", prepared), node("c"), node("d"), node("e")},
+			map[string]string{"a": "Cordon SlotGranted", "b": "Cordon SlotGranted"}},
+		{"but is one at least", []func(*policy.Settings){func(s *policy.Settings) { s.MaxUnavailable = policy.Percent(1) }},
+			[]fleet.Node{node("a", prepared), node("b", prepared), node("c")},
+			map[string]string{"a": "Cordon SlotGranted", "b": "wait UnavailableLimit"}},
+		{"unlimited", []func(*policy.Settings){func(s *policy.Settings) { s.MaxUnavailable = policy.Unlimited }},
+			[]fleet.Node{node("a", prepared), node("b", prepared), node("c")},
+			map[string]string{"a": "Cordon SlotGranted", "b": "Cordon SlotGranted"}},
+		{"none is a pause, and says so", []func(*policy.Settings){func(s *policy.Settings) { s.MaxUnavailable = policy.Count(0) }},
+			[]fleet.Node{node("a", prepared), node("b", offered(v2)), node("c", draining)},
+			map[string]string{"a": "wait PolicyPaused", "b": "wait PolicyPaused", "c": "Drain Draining"}},
+
+		{"so many in one zone", []func(*policy.Settings){three, func(s *policy.Settings) {
+			s.Topology = []policy.Topology{{Key: zoneKey, MaxUnavailable: policy.Count(1)}}
+		}}, []fleet.Node{node("a", zone("x"), prepared), node("b", zone("x"), prepared), node("c", zone("y"), prepared), node("d")},
+			map[string]string{"a": "Cordon SlotGranted", "b": "wait UnavailableLimit", "c": "Cordon SlotGranted"}},
+		{"so many zones at once", []func(*policy.Settings){three, func(s *policy.Settings) {
+			s.Topology = []policy.Topology{{Key: zoneKey, MaxUnavailable: policy.Unlimited, MaxDomains: 1}}
+		}}, []fleet.Node{node("a", zone("x"), prepared), node("b", zone("x"), prepared), node("c", zone("y"), prepared), node("d")},
+			map[string]string{"a": "Cordon SlotGranted", "b": "Cordon SlotGranted", "c": "wait DomainLimit"}},
+		{"spread over zones", []func(*policy.Settings){func(s *policy.Settings) { s.MaxUnavailable = policy.Count(2) }},
+			[]fleet.Node{node("a", zone("x"), draining), node("b", zone("x"), prepared), node("c", zone("y"), prepared), node("d")},
+			map[string]string{"b": "wait UnavailableLimit", "c": "Cordon SlotGranted"}},
+		{"the oldest version first", nil, []fleet.Node{node("a", prepared, with(func(n *fleet.Node) { n.Marks.Report.Current = "1.1.5" })), node("b", prepared), node("c")},
+			map[string]string{"a": "wait UnavailableLimit", "b": "Cordon SlotGranted"}},
+
+		{"what others took out of service counts", nil, []fleet.Node{node("a", prepared), node("b", cordoned), node("c"), node("d")},
+			map[string]string{"a": "wait UnavailableLimit"}},
+		{"and what isn't well", nil, []fleet.Node{node("a", prepared), node("b", notReady), node("c"), node("d")},
+			map[string]string{"a": "wait UnavailableLimit"}},
+		{"not for ever", nil, []fleet.Node{node("a", prepared), node("b", cordoned, awaySince(2*time.Hour)), node("c"), node("d")},
+			map[string]string{"a": "Cordon SlotGranted"}},
+		{"not if the policy says so", []func(*policy.Settings){func(s *policy.Settings) { s.CountUnavailable = false }},
+			[]fleet.Node{node("a", prepared), node("b", cordoned), node("c"), node("d")},
+			map[string]string{"a": "Cordon SlotGranted"}},
+		{"it takes no second place", nil, []fleet.Node{node("a", prepared), node("b", cordoned, prepared), node("c"), node("d")},
+			map[string]string{"a": "wait UnavailableLimit", "b": "Cordon SlotGranted"}},
+		{"nodes on their way out are no capacity, and left alone", []func(*policy.Settings){func(s *policy.Settings) { s.MaxUnavailable = policy.Percent(50) }},
+			[]fleet.Node{node("a", prepared), node("b", prepared), node("c"), node("d", prepared, with(func(n *fleet.Node) { n.Leaving = "it is being deleted" }))},
+			map[string]string{"a": "Cordon SlotGranted", "b": "wait UnavailableLimit", "d": "wait BeingRemoved"}},
+
+		{"a group waits for the one before it", []func(*policy.Settings){three, func(s *policy.Settings) { groups(s) }},
+			[]fleet.Node{node("a", stageOf("production"), prepared), node("b", stageOf("canary"), prepared), node("c")},
+			map[string]string{"a": "wait AfterGroup", "b": "Cordon SlotGranted"}},
+		{"and stages nothing before", []func(*policy.Settings){three, func(s *policy.Settings) { groups(s) }},
+			[]fleet.Node{node("a", stageOf("production"), offered(v2)), node("b", stageOf("canary"), prepared), node("c")},
+			map[string]string{"a": "wait AfterGroup"}},
+		{"until it has soaked", []func(*policy.Settings){three, func(s *policy.Settings) {
+			groups(s, func(_, p *policy.Group) { p.AfterSoak = time.Hour })
+		}}, []fleet.Node{node("a", stageOf("production"), prepared), node("b", stageOf("canary"), updated(30*time.Minute, time.Minute)), node("c")},
+			map[string]string{"a": "wait AfterGroup"}},
+		{"then it goes", []func(*policy.Settings){three, func(s *policy.Settings) {
+			groups(s, func(_, p *policy.Group) { p.AfterSoak = time.Hour })
+		}}, []fleet.Node{node("a", stageOf("production"), prepared), node("b", stageOf("canary"), updated(2*time.Hour, time.Minute)), node("c")},
+			map[string]string{"a": "Cordon SlotGranted"}},
+		{"a group without nodes lets nobody by", []func(*policy.Settings){three, func(s *policy.Settings) { groups(s) }},
+			[]fleet.Node{node("a", stageOf("production"), prepared), node("c")},
+			map[string]string{"a": "wait AfterGroup"}},
+		{"a group's own budget", []func(*policy.Settings){three, func(s *policy.Settings) {
+			groups(s, func(c, _ *policy.Group) { c.MaxUnavailable = policy.Count(1) })
+		}}, []fleet.Node{node("a", stageOf("canary"), prepared), node("b", stageOf("canary"), prepared), node("c", prepared), node("d")},
+			map[string]string{"a": "Cordon SlotGranted", "b": "wait UnavailableLimit", "c": "Cordon SlotGranted"}},
+		{"the fleet's holds too", []func(*policy.Settings){func(s *policy.Settings) { groups(s) }},
+			[]fleet.Node{node("a", stageOf("canary"), prepared), node("b", stageOf("canary"), prepared), node("d")},
+			map[string]string{"a": "Cordon SlotGranted", "b": "wait UnavailableLimit"}},
+		{"a group on pause", []func(*policy.Settings){three, func(s *policy.Settings) {
+			groups(s, func(c, _ *policy.Group) { c.Pause = &policy.Pause{Reason: "x", InFlight: policy.Finish} })
+		}}, []fleet.Node{node("a", stageOf("canary"), prepared), node("b", prepared), node("c", stageOf("canary"), draining), node("d")},
+			map[string]string{"a": "wait PolicyPaused", "b": "Cordon SlotGranted", "c": "Drain Draining"}},
+
+		{"the fleet on pause: what has begun finishes", []func(*policy.Settings){func(s *policy.Settings) { s.Pause = &policy.Pause{Reason: "x", InFlight: policy.Finish} }},
+			[]fleet.Node{node("a", draining), node("b", offered(v2)), node("c")},
+			map[string]string{"a": "Drain Draining", "b": "wait PolicyPaused"}},
+		{"or is given back, up to the reboot", []func(*policy.Settings){func(s *policy.Settings) { s.Pause = &policy.Pause{Reason: "x", InFlight: policy.Return} }},
+			[]fleet.Node{node("a", draining), node("b", rebooting), node("c", busy), node("d")},
+			map[string]string{"a": "SetAside PolicyPaused", "b": "GiveBack PolicyPaused", "c": "wait Rebooting"}},
+
+		{"in the window", []func(*policy.Settings){func(s *policy.Settings) { s.Calendar = open }}, []fleet.Node{node("a", prepared), node("c")},
+			map[string]string{"a": "Cordon SlotGranted"}},
+		{"outside: staging goes on", []func(*policy.Settings){func(s *policy.Settings) { s.Calendar = closed }}, []fleet.Node{node("a", prepared), node("b", offered(v2)), node("c")},
+			map[string]string{"a": "wait WindowClosed", "b": "Prepare UpdateAvailable"}},
+		{"unless the policy says otherwise", []func(*policy.Settings){func(s *policy.Settings) { s.Calendar, s.StageOutside = closed, false }},
+			[]fleet.Node{node("b", offered(v2)), node("c")}, map[string]string{"b": "wait WindowClosed"}},
+		{"what hasn't begun to reboot when it closes is given back", []func(*policy.Settings){func(s *policy.Settings) { s.Calendar = closed }},
+			[]fleet.Node{node("a", draining), node("b", rebooting), node("c", busy), node("d")},
+			map[string]string{"a": "SetAside WindowClosed", "b": "GiveBack WindowClosed", "c": "wait Rebooting"}},
+		{"or finishes", []func(*policy.Settings){func(s *policy.Settings) { s.Calendar, s.WhenClosed = closed, policy.Finish }},
+			[]fleet.Node{node("a", draining), node("d")}, map[string]string{"a": "Drain Draining"}},
+		{"nothing starts that can't end inside", []func(*policy.Settings){func(s *policy.Settings) { s.Calendar = open }},
+			[]fleet.Node{node("a", prepared), node("b", updated(time.Hour, 3*time.Hour)), node("c")}, map[string]string{"a": "wait WindowTooShort"}},
+		{"unless that may be", []func(*policy.Settings){func(s *policy.Settings) { s.Calendar, s.FitWindow = open, false }},
+			[]fleet.Node{node("a", prepared), node("b", updated(time.Hour, 3*time.Hour)), node("c")}, map[string]string{"a": "Cordon SlotGranted"}},
+		{"in a freeze nothing starts at all", []func(*policy.Settings){func(s *policy.Settings) { s.Calendar = freeze }},
+			[]fleet.Node{node("a", prepared), node("b", offered(v2)), node("c")}, map[string]string{"a": "wait Frozen", "b": "wait Frozen"}},
+
+		{"a version that is denied", []func(*policy.Settings){func(s *policy.Settings) { s.Versions.Deny = exactly(v2) }},
+			[]fleet.Node{node("a", prepared), node("b", offered(v2)), node("c", draining)},
+			map[string]string{"a": "wait VersionDenied", "b": "wait VersionDenied", "c": "SetAside VersionDenied"}},
+		{"one that isn't allowed", []func(*policy.Settings){func(s *policy.Settings) { s.Versions.Allow = exactly(v3) }},
+			[]fleet.Node{node("a", prepared), node("c")}, map[string]string{"a": "wait VersionDenied"}},
+		{"one version for all", []func(*policy.Settings){func(s *policy.Settings) { s.Versions.Hold = v2 }},
+			[]fleet.Node{node("a", prepared), node("b", offered(v3)), node("c")},
+			map[string]string{"a": "Cordon SlotGranted", "b": "wait Held", "c": "wait Held"}},
+		{"a lower one, if the policy says so", []func(*policy.Settings){func(s *policy.Settings) { s.Versions.Downgrade = true }},
+			[]fleet.Node{node("a", offered("1.0.0")), node("c")}, map[string]string{"a": "Prepare UpdateAvailable"}},
+		{"one that is too new here", []func(*policy.Settings){func(s *policy.Settings) { s.Versions.MinAge = 25 * time.Hour }},
+			[]fleet.Node{node("a", prepared), node("b", offered(v3)), node("c")},
+			map[string]string{"a": "wait VersionTooNew", "b": "wait VersionTooNew"}},
+		{"one that has been known for long enough", []func(*policy.Settings){func(s *policy.Settings) { s.Versions.MinAge = 23 * time.Hour }},
+			[]fleet.Node{node("a", prepared), node("b", offered(v3)), node("c")},
+			map[string]string{"a": "Cordon SlotGranted", "b": "wait VersionTooNew"}},
+		{"one that failed on too many nodes", []func(*policy.Settings){func(s *policy.Settings) { s.MaxFailed = policy.Count(2) }},
+			[]fleet.Node{node("a", prepared), node("b", offered(v2), failedOnce(time.Hour, v2)), node("c", offered(v2), failedOnce(time.Hour, v2)), node("d", offered(v2)), node("e", offered(v3)), node("f", draining)},
+			map[string]string{"a": "wait VersionStopped", "d": "wait VersionStopped", "e": "Prepare UpdateAvailable", "f": "SetAside VersionStopped"}},
+		{"not yet on so many", []func(*policy.Settings){func(s *policy.Settings) { s.MaxFailed = policy.Count(3) }},
+			[]fleet.Node{node("a", prepared), node("b", offered(v2), failedOnce(time.Hour, v2)), node("c", offered(v2), failedOnce(time.Hour, v2))},
+			map[string]string{"a": "Cordon SlotGranted"}},
+		{"what a drain failed at is no version's fault", []func(*policy.Settings){func(s *policy.Settings) { s.MaxFailed = policy.Count(1) }},
+			[]fleet.Node{node("a", prepared), node("c", offered(v2), failedOnce(time.Hour, v2), with(func(n *fleet.Node) {
+				n.Marks.History = []marker.Attempt{{Version: v2, Outcome: marker.OutcomeFailed, Reason: string(policy.ReasonDrainDeadline)}}
+			}))}, map[string]string{"a": "Cordon SlotGranted"}},
+		{"one that a person acknowledged", []func(*policy.Settings){func(s *policy.Settings) { s.MaxFailed = policy.Count(1) }},
+			[]fleet.Node{node("a", preparedFor(v3)), node("c", offered(v3), failedOnce(time.Hour, v3))}, map[string]string{"a": "Cordon SlotGranted"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			set := policy.DefaultSettings()
+			for _, f := range tc.rules {
+				f(&set)
+			}
+			assert.NilError(t, set.Validate())
+			s := fleetOf(tc.nodes)
+			s.Seen = map[string]time.Time{v2: now.Add(-24 * time.Hour), v1: now.Add(-24 * time.Hour)}
+			s.Acknowledged = map[string]bool{v3: true}
+			out := policy.Plan(s, set)
+			for name, want := range tc.want {
+				got, _ := find(t, out, name)
+				_, verdict, _ := strings.Cut(verdict(got), " ")
+				assert.Check(t, verdict == want, "%s is %q, not %q: %s", name, verdict, want, got.Sentence)
+				assert.Check(t, !strings.ContainsAny(got.Sentence.String(), "{}"), "%s", got.Sentence)
+			}
+		})
+	}
+}
+
+// preparedFor is a node that has another version staged.
+func preparedFor(v string) change {
+	return func(n *fleet.Node) {
+		prepared(n)
+		n.Marks.Report.Available, n.Marks.Intent.Target = v, v
+	}
+}
