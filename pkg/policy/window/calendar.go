@@ -1,0 +1,162 @@
+package window
+
+import (
+	"time"
+
+	"github.com/pkg/errors"
+)
+
+// Horizon is how far At looks for the end of an open stretch; one that is longer counts as endless. What
+// comes each year, such as changes of the clock, is within it.
+const Horizon = 2 * 366 * 24 * time.Hour
+
+// Freeze is a time in which nothing is open.
+type Freeze struct {
+	// From is inside, To is outside and comes after From.
+	From, To time.Time
+	// Reason is for people; it may be empty.
+	Reason string
+}
+
+func (f Freeze) holds(t time.Time) bool { return !t.Before(f.From) && t.Before(f.To) }
+
+// Validate returns what is wrong, with the remedy.
+func (f Freeze) Validate() error {
+	if !f.To.After(f.From) {
+		return errors.Errorf("freeze from %s ends at %s: give an end after its beginning",
+			f.From.Format(time.RFC3339), f.To.Format(time.RFC3339))
+	}
+	return nil
+}
+
+// Calendar is when nodes may be disrupted: while at least one window is open and no freeze holds. Without
+// windows it is always open but for the freezes.
+type Calendar struct {
+	Windows []Window
+	Freezes []Freeze
+}
+
+// Validate returns the first thing that is wrong, with the remedy.
+func (c Calendar) Validate() error {
+	for i, w := range c.Windows {
+		if err := w.Validate(); err != nil {
+			return errors.Wrapf(err, "windows[%d]", i)
+		}
+	}
+	for i, f := range c.Freezes {
+		if err := f.Validate(); err != nil {
+			return errors.Wrapf(err, "freezes[%d]", i)
+		}
+	}
+	return nil
+}
+
+// Cause is why a calendar is closed.
+type Cause string
+
+const (
+	// CauseNone: it is open.
+	CauseNone Cause = ""
+	// CauseOutside: no window is open.
+	CauseOutside Cause = "OutsideWindows"
+	// CauseFrozen: a freeze holds, whatever the windows say.
+	CauseFrozen Cause = "Frozen"
+)
+
+// State is what a calendar says of one moment. Its times are in UTC.
+type State struct {
+	Open  bool
+	Cause Cause
+	// Freeze is what holds if Cause is CauseFrozen; of several the one that ends last.
+	Freeze Freeze
+	// Ends is the first moment at which the calendar isn't open any more, windows that meet or overlap
+	// taken together; zero if that isn't within Horizon, and if it is closed.
+	Ends time.Time
+	// Opens is the first moment at which the calendar is open again; zero if it is open. It is also zero if
+	// no window can ever open, which Validate refuses.
+	Opens time.Time
+}
+
+// At returns what holds at now.
+func (c Calendar) At(now time.Time) State {
+	lines := c.lines()
+	if f, frozen := c.frozen(now); frozen {
+		return State{Cause: CauseFrozen, Freeze: f, Opens: c.opens(lines, f.To)}
+	}
+	if len(c.Windows) > 0 && !open(lines, now) {
+		return State{Cause: CauseOutside, Opens: c.opens(lines, now)}
+	}
+	return State{Open: true, Ends: c.ends(lines, now)}
+}
+
+// lines are the windows that can open.
+func (c Calendar) lines() []line {
+	lines := make([]line, 0, len(c.Windows))
+	for _, w := range c.Windows {
+		if w.Validate() == nil {
+			lines = append(lines, line{Window: w, clock: clock{zone: w.Zone}})
+		}
+	}
+	return lines
+}
+
+// frozen finds the freeze that holds and ends last.
+func (c Calendar) frozen(t time.Time) (f Freeze, frozen bool) {
+	for _, other := range c.Freezes {
+		if other.holds(t) && (!frozen || other.To.After(f.To)) {
+			f, frozen = other, true
+		}
+	}
+	return f, frozen
+}
+
+func open(lines []line, t time.Time) bool {
+	at, ok := opens(lines, t)
+	return ok && at.Equal(t)
+}
+
+// opens is the first moment from t on at which a window is open.
+func opens(lines []line, t time.Time) (first time.Time, ok bool) {
+	for i := range lines {
+		if at, comes := lines[i].opens(t); comes && (!ok || at.Before(first)) {
+			first, ok = at, true
+		}
+	}
+	return first, ok
+}
+
+// opens is the first moment from t on at which the calendar is open. Each round passes over a freeze.
+func (c Calendar) opens(lines []line, t time.Time) time.Time {
+	for {
+		if len(c.Windows) > 0 {
+			var ok bool
+			if t, ok = opens(lines, t); !ok {
+				return time.Time{}
+			}
+		}
+		f, frozen := c.frozen(t)
+		if !frozen {
+			return t.UTC()
+		}
+		t = f.To
+	}
+}
+
+// ends is when a calendar that is open at t isn't any more.
+func (c Calendar) ends(lines []line, t time.Time) time.Time {
+	limit, cut := t.Add(Horizon), false
+	for _, f := range c.Freezes {
+		if f.From.After(t) && f.To.After(f.From) && !f.From.After(limit) {
+			limit, cut = f.From, true
+		}
+	}
+	if len(c.Windows) > 0 {
+		if closes, ok := closes(lines, t, limit); ok {
+			return closes.UTC()
+		}
+	}
+	if cut {
+		return limit.UTC()
+	}
+	return time.Time{}
+}
