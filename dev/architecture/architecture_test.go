@@ -166,6 +166,7 @@ func TestCallsAreFound(t *testing.T) {
 		"dot":           {`import . "time"; var t = Now()`, 1},
 		"another":       {`import time "example.com/time"; var t = time.Now()`, 0},
 		"since":         {`import "time"; func f(t time.Time) time.Duration { return time.Since(t) }`, 1},
+		"zone":          {`import "time"; var z, _ = time.LoadLocation("Europe/Berlin"); var l = time.Local; var u = time.UTC`, 2},
 		"print":         {`import "fmt"; func f() { fmt.Println(); _ = fmt.Sprint() }`, 1},
 		"not the clock": {`import "os"; func f() { os.Exit(1) }`, 0},
 	} {

@@ -54,7 +54,8 @@ var pureImports = []string{
 
 // impure are calls that pure packages' imports would let them make.
 var impure = map[string][]string{
-	"time": {"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"},
+	// A zone by its name, or the local one, is the machine's word.
+	"time": {"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker", "LoadLocation", "Local"},
 	"fmt":  {"Print", "Printf", "Println", "Scan", "Scanf", "Scanln"},
 }
 

@@ -6,8 +6,9 @@ import (
 	"github.com/pkg/errors"
 )
 
-// Horizon is how far At looks for the end of an open stretch: one that is longer counts as endless.
-const Horizon = 10 * 366 * 24 * time.Hour
+// Horizon is how far At looks for the end of an open stretch; one that is longer counts as endless. What
+// comes each year, such as changes of the clock, is within it.
+const Horizon = 2 * 366 * 24 * time.Hour
 
 // Freeze is a time in which nothing is open.
 type Freeze struct {
@@ -158,20 +159,4 @@ func (c Calendar) ends(lines []line, t time.Time) time.Time {
 		return limit.UTC()
 	}
 	return time.Time{}
-}
-
-// closes is the first moment from t on at which no window is open; false if there is none up to limit.
-func closes(lines []line, t, limit time.Time) (time.Time, bool) {
-	for moved := true; moved; {
-		moved = false
-		for i := range lines {
-			at, ok := lines[i].closes(t, limit)
-			if !ok {
-				return time.Time{}, false
-			}
-			moved = moved || at.After(t)
-			t = at
-		}
-	}
-	return t, true
 }

@@ -117,6 +117,11 @@ func (c Cron) measure() gaps {
 	}
 }
 
+// weekly tells if the day of the week alone decides on which days it comes.
+func (c Cron) weekly() bool {
+	return c.gaps.daily || c.months == fields[3].all() && c.days == fields[2].all() && !c.either
+}
+
 // widest is the largest difference of two bits that are set with none between them.
 func widest(set uint64) int {
 	w := 0

@@ -72,9 +72,6 @@ func (f field) part(text string) (set uint64, star bool, err error) {
 	}
 	for v := low; v <= high; v += step {
 		set |= 1 << v
-		if step > high-v {
-			break
-		}
 	}
 	// Every second day isn't every day.
 	return set, star && step == 1, nil

@@ -76,7 +76,8 @@ func (l *line) closes(t, limit time.Time) (time.Time, bool) {
 // along passes over starts that each come while the one before keeps the window open, and returns the last
 // of them. It goes as far as the schedule alone tells, and as far as the clock isn't changed.
 func (l *line) along(start wall) wall {
-	until, gaps := start, l.Schedule.gaps
+	gaps := l.Schedule.gaps
+	var until wall
 	switch {
 	case l.Duration < gaps.inHour:
 		return start
