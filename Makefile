@@ -119,7 +119,7 @@ check: ## Check format, vet, go.mod, the manifest and the shape of the code
 	[ -z "$$unformatted" ] || { echo "not formatted:"; echo "$$unformatted"; exit 1; }
 	go vet ./...
 	go mod tidy -diff
-	go test ./dev/architecture ./dev/manifest
+	go test -count=1 ./dev/architecture ./dev/manifest
 
 .PHONY: image
 image: ## Build the image IMAGE without a container engine, for amd64 and arm64, into bin/image.tar, an OCI archive

@@ -60,6 +60,12 @@ type Host struct {
 	counters Counters
 	log      []LoggedRequest
 
+	// os is the answer of the last version that was asked for.
+	os struct {
+		version string
+		answer  Answer
+	}
+
 	// Wiped when the machine goes down.
 	volatile
 	off bool

@@ -8,6 +8,9 @@ import (
 // getOS answers GET /os.
 func (h *Host) getOS(q url.Values) Answer {
 	version := h.disk.running().Version
+	if !q.Has("prefix") && h.os.version == version {
+		return h.os.answer
+	}
 	fields := map[string]string{
 		"arch":        h.cfg.Arch,
 		"build_id":    h.cfg.BuildID(version),
@@ -26,5 +29,10 @@ func (h *Host) getOS(q url.Values) Answer {
 			}
 		}
 	}
-	return jsonAnswer(fields)
+	a := jsonAnswer(fields)
+	if !q.Has("prefix") {
+		// It is asked for all the time, and stays the same for a whole boot.
+		h.os.version, h.os.answer = version, a
+	}
+	return a
 }

@@ -20,8 +20,11 @@ func unmarshal(value []byte, into any) (extra, error) {
 	if all == nil {
 		return nil, errors.New("is not a JSON object")
 	}
-	known := extra{}
 	t := reflect.TypeOf(into).Elem()
+	if allKnown(all, t) {
+		return nil, json.Unmarshal(value, into)
+	}
+	known := extra{}
 	for i := range t.NumField() {
 		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
 		if field, ok := all[name]; ok && name != "" {
@@ -40,6 +43,18 @@ func unmarshal(value []byte, into any) (extra, error) {
 		return nil, nil
 	}
 	return all, nil
+}
+
+// allKnown tells if each name is one of a type's fields, letter by letter.
+func allKnown(all extra, t reflect.Type) bool {
+	found := 0
+	for i := range t.NumField() {
+		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+		if _, ok := all[name]; ok && name != "" {
+			found++
+		}
+	}
+	return found == len(all)
 }
 
 // marshal encodes v's fields in their order, then the unknown ones in the order of their names. The
