@@ -48,6 +48,12 @@ func (t *Term) do(ctx context.Context, s fleet.Snapshot, task policy.Task) (bool
 			t.Changed()
 		}
 		return err == nil, err
+	case policy.TaskRecordVersions:
+		err := t.c.Cluster.RecordVersions(ctx, task.Saw, s.Now)
+		if err != nil {
+			t.c.Cluster.ForgetSlots()
+		}
+		return err == nil, err
 	case policy.TaskDrain:
 		t.drain(ctx, s, step)
 		return true, nil

@@ -33,6 +33,7 @@ type Controller struct {
 	options Options
 	client  kubernetes.Interface
 	cluster *kube.Cluster
+	policy  *kube.Policy
 	metrics *Metrics
 	log     logrus.FieldLogger
 	now     func() time.Time
@@ -44,15 +45,23 @@ type Controller struct {
 // New wires a controller; nothing runs yet.
 func New(o Options, client kubernetes.Interface, r prometheus.Registerer, log logrus.FieldLogger) (*Controller, error) {
 	c := &Controller{options: o, client: client, metrics: NewMetrics(r), log: log, now: time.Now}
+	changed := func() {
+		if t := c.term.Load(); t != nil {
+			t.Changed()
+		}
+	}
 	var err error
+	if c.policy, err = kube.NewPolicy(kube.PolicyConfig{
+		Policy:       kube.ConfigMapInformer(client, o.Namespace, kube.PolicyConfigMap),
+		Acknowledged: kube.ConfigMapInformer(client, o.Namespace, kube.AcknowledgedConfigMap),
+		Defaults:     o.Policy, Changed: changed,
+	}); err != nil {
+		return nil, err
+	}
 	c.cluster, err = kube.NewCluster(kube.ClusterConfig{
 		Client: client, Namespace: o.Namespace, Now: c.now, Log: log,
 		Nodes: kube.NodeInformer(client), Agents: kube.AgentInformer(client, o.Namespace, o.AgentSelector),
-		Changed: func() {
-			if t := c.term.Load(); t != nil {
-				t.Changed()
-			}
-		},
+		Changed: changed,
 	})
 	return c, err
 }
@@ -68,7 +77,8 @@ func (c *Controller) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	wg.Go(func() { c.cluster.Run(ctx) })
-	if !c.cluster.WaitForSync(ctx) {
+	wg.Go(func() { c.policy.Run(ctx) })
+	if !c.cluster.WaitForSync(ctx) || !c.policy.WaitForSync(ctx) {
 		return nil
 	}
 	identity := c.options.PodName + "_" + string(uuid.NewUUID())
@@ -131,7 +141,7 @@ func (c *Controller) campaign(ctx context.Context, identity string) error {
 // serve is one term.
 func (c *Controller) serve(ctx context.Context, elector *leaderelection.LeaderElector) {
 	c.log.Info("This process leads now")
-	events := kube.NewEvents(ctx, c.client, c.options.NodeName)
+	events := kube.NewEvents(ctx, c.client, c.options.Namespace, c.options.NodeName)
 	defer events.Stop()
 	slack := c.options.LeaseDuration - c.options.RenewDeadline
 	leading := func() bool { return ctx.Err() == nil && elector.IsLeader() && elector.Check(-slack) == nil }
@@ -141,7 +151,7 @@ func (c *Controller) serve(ctx context.Context, elector *leaderelection.LeaderEl
 		Cluster:  c.cluster,
 		Drainer:  &drain.Drainer{Client: c.client, Evictor: drain.NewEvictor(c.client), Own: c.own, MayEvict: leading},
 		Events:   events,
-		Settings: c.options.Policy,
+		Policies: c.policy,
 		NodeName: c.options.NodeName,
 		Now:      c.now,
 		Spawn:    func(f func()) { work.Go(f) },

@@ -20,6 +20,7 @@ type Metrics struct {
 
 	phases, reasons, versions *prometheus.Desc
 	inHands, limit            *prometheus.Desc
+	problem, stopped          *prometheus.Desc
 
 	mu   sync.Mutex
 	last *policy.Outcome
@@ -44,6 +45,8 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 			[]string{"version"}, nil),
 		inHands: prometheus.NewDesc(name("nodes_unavailable"), "Nodes that are cordoned or soaking, by the operator's doing.", nil, nil),
 		limit:   prometheus.NewDesc(name("nodes_unavailable_limit"), "How many nodes may be unavailable.", nil, nil),
+		problem: prometheus.NewDesc(name("policy_problem"), "1 while the policy that stands in its ConfigMap can't be read.", nil, nil),
+		stopped: prometheus.NewDesc(name("version_stopped"), "Versions for which nothing starts any more, since they failed on too many nodes.", []string{"version"}, nil),
 	}
 	if r != nil {
 		r.MustRegister(m.steps, m.passes, m.errors, m.leading, m)
@@ -53,7 +56,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 
 // Describe implements prometheus.Collector.
 func (m *Metrics) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{m.phases, m.reasons, m.versions, m.inHands, m.limit} {
+	for _, d := range []*prometheus.Desc{m.phases, m.reasons, m.versions, m.inHands, m.limit, m.problem, m.stopped} {
 		ch <- d
 	}
 }
@@ -91,6 +94,14 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 	}
 	gauge(m.inHands, last.InHands)
 	gauge(m.limit, last.Limit)
+	problem := 0
+	if last.PolicyProblem != "" {
+		problem = 1
+	}
+	gauge(m.problem, problem)
+	for _, v := range last.Stopped {
+		gauge(m.stopped, 1, v.Version)
+	}
 }
 
 func (m *Metrics) pass(out policy.Outcome, took time.Duration) {

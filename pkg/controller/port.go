@@ -2,11 +2,13 @@ package controller
 
 import (
 	"context"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/drain"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
 
@@ -21,10 +23,19 @@ type Cluster interface {
 	Slots(ctx context.Context) (map[string]string, error)
 	ChangeSlots(ctx context.Context, add map[string]string, remove []string) error
 	ForgetSlots()
+	// Seen returns since when versions have been known, by the last look at the slots, and RecordVersions notes
+	// new ones.
+	Seen() map[string]time.Time
+	RecordVersions(ctx context.Context, versions []string, now time.Time) error
 	// Live looks at a node as it is right now; false: it is gone. Nodes shows nothing older afterwards.
 	Live(ctx context.Context, node string) (fleet.Node, bool, error)
 	// Exists looks live.
 	Exists(ctx context.Context, node, uid string) (bool, error)
+}
+
+// Policies is what the policy says now; *kube.Policy is one.
+type Policies interface {
+	Current() kube.PolicyState
 }
 
 // Drainer makes eviction passes; *drain.Drainer is one.
@@ -37,4 +48,6 @@ type Drainer interface {
 // Events tells people; *kube.Events is one.
 type Events interface {
 	Event(node, uid string, warning bool, reason, message string)
+	// Notice is about the policy, not a node.
+	Notice(warning bool, reason, message string)
 }

@@ -20,7 +20,7 @@ type TermConfig struct {
 	Cluster  Cluster
 	Drainer  Drainer
 	Events   Events
-	Settings policy.Settings
+	Policies Policies
 	// NodeName is the node that this process runs on; it is updated last. Empty if unknown.
 	NodeName string
 	Now      func() time.Time
@@ -49,6 +49,9 @@ type Term struct {
 	// told is the reason that people were last told of, by UID, and retry the pause after a pass that
 	// could not be finished. Only the passing goroutine touches them.
 	told  map[string]policy.Reason
+	// problem and stopped are what people were last told of the policy and of versions.
+	problem string
+	stopped map[string]bool
 	retry time.Duration
 }
 
@@ -146,13 +149,14 @@ func (t *Term) Pass(ctx context.Context) (time.Time, error) {
 	began := t.c.Now()
 	t.under(began)
 	defer t.under(time.Time{})
-	s, err := t.gather(ctx)
+	s, set, err := t.gather(ctx)
 	if err != nil {
 		return time.Time{}, err
 	}
-	out := policy.Plan(s, t.c.Settings)
+	out := policy.Plan(s, set)
 	t.remember(s, out)
 	t.tell(out)
+	t.tellOfThePolicy(s, out)
 	err = t.carryOut(ctx, s, out)
 	t.c.Metrics.pass(out, t.c.Now().Sub(began))
 	return out.Wake, err
@@ -179,18 +183,20 @@ func (t *Term) stuckFor() time.Duration {
 
 // Plan returns what the term would do now, without doing it.
 func (t *Term) Plan(ctx context.Context) (policy.Outcome, error) {
-	s, err := t.gather(ctx)
+	s, set, err := t.gather(ctx)
 	if err != nil {
 		return policy.Outcome{}, err
 	}
-	return policy.Plan(s, t.c.Settings), nil
+	return policy.Plan(s, set), nil
 }
 
-func (t *Term) gather(ctx context.Context) (fleet.Snapshot, error) {
+func (t *Term) gather(ctx context.Context) (fleet.Snapshot, policy.Settings, error) {
 	s := fleet.Snapshot{Now: t.c.Now()}
+	said := t.c.Policies.Current()
+	s.PolicyProblem, s.NoPolicy, s.Acknowledged = said.Problem, said.None, said.Acknowledged
 	var err error
 	if s.Nodes, err = t.c.Cluster.Nodes(ctx); err != nil {
-		return s, err
+		return s, said.Settings, err
 	}
 	s.Slots, err = t.c.Cluster.Slots(ctx)
 	var unreadable *kube.SlotsUnreadableError
@@ -199,8 +205,9 @@ func (t *Term) gather(ctx context.Context) (fleet.Snapshot, error) {
 		s.SlotsProblem = unreadable.Error()
 		t.c.Cluster.ForgetSlots()
 	case err != nil:
-		return s, err
+		return s, said.Settings, err
 	}
+	s.Seen = t.c.Cluster.Seen()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	away := map[string]time.Time{}
@@ -220,7 +227,7 @@ func (t *Term) gather(ctx context.Context) (fleet.Snapshot, error) {
 		n.PassedOver = t.passed[n.UID] == passedOver{n.Phase(), n.Marks.Intent.ID}
 	}
 	t.away = away
-	return s, nil
+	return s, said.Settings, nil
 }
 
 // remember keeps, of managed nodes only, what the next pass wants to know.
@@ -247,6 +254,22 @@ func (t *Term) remember(s fleet.Snapshot, out policy.Outcome) {
 			delete(t.drains, uid)
 		}
 	}
+}
+
+// tellOfThePolicy warns people, once, of a policy that can't be read and of versions that are stopped.
+func (t *Term) tellOfThePolicy(s fleet.Snapshot, out policy.Outcome) {
+	if s.PolicyProblem != t.problem && s.PolicyProblem != "" {
+		t.c.Events.Notice(true, string(policy.ReasonPolicyUnreadable), s.PolicyProblem)
+	}
+	t.problem = s.PolicyProblem
+	stopped := make(map[string]bool, len(out.Stopped))
+	for _, v := range out.Stopped {
+		stopped[v.Version] = true
+		if !t.stopped[v.Version] {
+			t.c.Events.Notice(true, string(policy.ReasonVersionStopped), v.Sentence.String())
+		}
+	}
+	t.stopped = stopped
 }
 
 // tell warns people, once, of a reason that no step tells them of.

@@ -19,10 +19,20 @@ type Outcome struct {
 	InHands int `json:"inHands"`
 	Lent    int `json:"lent"`
 	Limit   int `json:"limit"`
+	// PolicyProblem is why the policy that stands in its ConfigMap is not in force.
+	PolicyProblem string `json:"policyProblem,omitempty"`
+	// Stopped are versions that failed on too many nodes.
+	Stopped []StoppedVersion `json:"stopped,omitempty"`
 	// Saw are versions that were not known in this cluster before.
 	Saw []string `json:"saw,omitempty"`
 	// Wake is when, by the clock alone, the next plan may differ; zero if never.
 	Wake time.Time `json:"wake,omitzero"`
+}
+
+// StoppedVersion is a version for which nothing starts any more.
+type StoppedVersion struct {
+	Version  string   `json:"version"`
+	Sentence Sentence `json:"message"`
 }
 
 // Step is one thing to do to one node.

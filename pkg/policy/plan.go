@@ -27,6 +27,8 @@ func Plan(s fleet.Snapshot, set Settings) Outcome {
 	}
 	p.start()
 	p.release()
+	p.stopVersions()
+	p.out.PolicyProblem = s.PolicyProblem
 	return p.out
 }
 

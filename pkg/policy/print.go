@@ -13,7 +13,14 @@ func (o Outcome) String() string {
 	if o.Lent > 0 {
 		fmt.Fprintf(&b, "; %d Lost on top", o.Lent)
 	}
-	b.WriteString("\n\n")
+	b.WriteString("\n")
+	if o.PolicyProblem != "" {
+		fmt.Fprintf(&b, "the policy is not in force: %s\n", o.PolicyProblem)
+	}
+	for _, v := range o.Stopped {
+		fmt.Fprintf(&b, "%s\n", v.Sentence)
+	}
+	b.WriteString("\n")
 	w := tabwriter.NewWriter(&b, 0, 4, 2, ' ', 0)
 	fmt.Fprintln(w, "NODE\tPHASE\tVERSION\tTARGET\tNEXT\tREASON\tMESSAGE")
 	for _, n := range o.Nodes {

@@ -1,6 +1,8 @@
 package policy
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
@@ -54,8 +56,7 @@ func (p *planner) judge(version string) verdict {
 		return verdict{ReasonHeld, say("the policy holds the fleet at {s2}, and {s} is offered").with(version, r.Hold)}
 	}
 	if failed, limit := p.failed[version], p.set.MaxFailed.Of(p.fleet.nodes); failed >= limit && !p.Acknowledged[version] {
-		return verdict{ReasonVersionStopped, say("{s} failed on {n} nodes, and nothing starts for it from {n2} on: it goes on with a newer version, or when somebody acknowledges it").
-			with(version).count(failed, limit)}
+		return verdict{ReasonVersionStopped, stoppedSentence(version, failed, limit)}
 	}
 	if r.MinAge > 0 {
 		since, seen := p.Seen[version]
@@ -68,6 +69,21 @@ func (p *planner) judge(version string) verdict {
 		}
 	}
 	return verdict{}
+}
+
+func stoppedSentence(version string, failed, limit int) Sentence {
+	return say("{s} failed on {n} nodes, and from {n2} on nothing starts for it: it goes on with a newer version, or when somebody acknowledges it").
+		with(version).count(failed, limit)
+}
+
+// stopVersions tells of all versions that failed on too many nodes, whoever would go to them.
+func (p *planner) stopVersions() {
+	limit := p.set.MaxFailed.Of(p.fleet.nodes)
+	for _, version := range slices.Sorted(maps.Keys(p.failed)) {
+		if failed := p.failed[version]; failed >= limit && !p.Acknowledged[version] {
+			p.out.Stopped = append(p.out.Stopped, StoppedVersion{Version: version, Sentence: stoppedSentence(version, failed, limit)})
+		}
+	}
 }
 
 // countFailed counts on how many nodes each version failed, by their own marks: at the host, or after the

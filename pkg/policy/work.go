@@ -24,6 +24,8 @@ const (
 	TaskDrain TaskKind = "drain"
 	// TaskFreeSlots removes Task.Free from the slot list.
 	TaskFreeSlots TaskKind = "free slots"
+	// TaskRecordVersions notes Task.Saw as known from now on.
+	TaskRecordVersions TaskKind = "record versions"
 )
 
 // Task is one request.
@@ -33,6 +35,8 @@ type Task struct {
 	// Take holds UIDs with their nodes' names, Free UIDs.
 	Take map[string]string
 	Free []string
+	// Saw are versions.
+	Saw []string
 }
 
 // Work is the order in which a plan is carried out, and what the answers so far leave of it: slots are
@@ -45,12 +49,13 @@ type Work struct {
 	granted bool
 	looked  bool
 	free    []string
+	saw     []string
 	task    Task
 }
 
 // NewWork begins to carry out a plan.
 func NewWork(out Outcome) *Work {
-	w := &Work{take: map[string]string{}, steps: out.Steps}
+	w := &Work{take: map[string]string{}, steps: out.Steps, saw: out.Saw}
 	for _, step := range out.Steps {
 		if step.TakesSlot {
 			w.take[step.UID] = step.Node
@@ -95,6 +100,10 @@ func (w *Work) Next() (Task, bool) {
 		w.task = Task{Kind: TaskFreeSlots, Free: w.free}
 		return w.task, true
 	}
+	if len(w.saw) > 0 {
+		w.task = Task{Kind: TaskRecordVersions, Saw: w.saw}
+		return w.task, true
+	}
 	return Task{}, false
 }
 
@@ -107,6 +116,9 @@ func (w *Work) Answered(yes bool) {
 		return
 	case TaskFreeSlots:
 		w.free = nil
+		return
+	case TaskRecordVersions:
+		w.saw = nil
 		return
 	case TaskLookEmpty:
 		if yes {

@@ -137,7 +137,7 @@ func (c *controllerProcess) serve(t *thread, lease *election, client *apiserver.
 			MayEvict: func() bool {
 				return ctx.Err() == nil && c.leading && w.now.Sub(c.renewed) < renewDeadline
 			}}},
-		Events: recorder{c}, Settings: c.settings, NodeName: c.nodeName(), Now: p.now,
+		Events: recorder{c}, Policies: c, NodeName: c.nodeName(), Now: p.now,
 		Spawn: func(f func()) {
 			drains++
 			p.spawn(0, func(t *thread) {
@@ -200,6 +200,9 @@ func (c *controllerProcess) nodeName() string {
 	return c.home.nodeName
 }
 
+// Current is for controller.Policies.
+func (c *controllerProcess) Current() kube.PolicyState { return kube.PolicyState{Settings: c.settings} }
+
 // recorder is controller.Events.
 type recorder struct{ c *controllerProcess }
 
@@ -209,6 +212,11 @@ func (r recorder) Event(node, _ string, warning bool, reason, message string) {
 	w.checks.events++
 	w.checks.told(node, policy.Reason(reason))
 	w.note(r.c.name, "%s: %s: %s", node, reason, message)
+}
+
+// Notice is for controller.Events.
+func (r recorder) Notice(warning bool, reason, message string) {
+	r.c.w.note(r.c.name, "%s: %s", reason, message)
 }
 
 // election follows client-go's leader elector: who holds the lease is believed for its duration, counted

@@ -115,3 +115,6 @@ func (h *host) comeUp(rolledBack bool) {
 	}
 	*h = host{up: true, boot: fresh, version: version}
 }
+
+// seen are the versions of the model: nothing depends on when they were seen first.
+var seen = map[string]time.Time{oldVersion: {}, newVersion: {}}

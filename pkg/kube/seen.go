@@ -1,0 +1,94 @@
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/pkg/errors"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// seenKey holds a JSON object: each version that a node of this cluster has run or was offered, with the time
+// when the controller saw it first. It outlives every process, so that a minimum age does.
+const seenKey = "versions"
+
+// maxSeen is how many versions are kept, the latest ones.
+const maxSeen = 200
+
+// Seen returns since when each version has been known, by the same look at the object that Slots returned. What
+// can't be read is no version's age: it begins anew.
+func (k *Cluster) Seen() map[string]time.Time {
+	s := &k.slots
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.object == nil {
+		return nil
+	}
+	return seen(s.object.Data[seenKey])
+}
+
+func seen(value string) map[string]time.Time {
+	known := map[string]time.Time{}
+	if json.Unmarshal([]byte(value), &known) != nil || known == nil {
+		return map[string]time.Time{}
+	}
+	return known
+}
+
+// RecordVersions notes versions that are seen for the first time, by compare-and-swap.
+func (k *Cluster) RecordVersions(ctx context.Context, versions []string, now time.Time) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
+	s := &k.slots
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.object == nil {
+		return errors.WithMessage(ErrConflict, "recording versions")
+	}
+	known := seen(s.object.Data[seenKey])
+	for _, v := range versions {
+		if _, ok := known[v]; !ok {
+			known[v] = now.UTC().Truncate(time.Second)
+		}
+	}
+	forget(known)
+	value, err := json.Marshal(known)
+	if err != nil {
+		return errors.Wrap(err, "encoding versions")
+	}
+	object := s.object.DeepCopy()
+	if object.Data == nil {
+		object.Data = map[string]string{}
+	}
+	object.Data[seenKey] = string(value)
+	s.object = nil
+	written, err := s.client.CoreV1().ConfigMaps(s.namespace).Update(ctx, object, metav1.UpdateOptions{})
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return errors.WithMessage(ErrConflict, "recording versions")
+	}
+	if err != nil {
+		return errors.Wrapf(err, "writing ConfigMap %s/%s", s.namespace, StateConfigMap)
+	}
+	s.object = written
+	return nil
+}
+
+// forget drops the versions that have been known for longest.
+func forget(known map[string]time.Time) {
+	if len(known) <= maxSeen {
+		return
+	}
+	var times []time.Time
+	for _, t := range known {
+		times = append(times, t)
+	}
+	slices.SortFunc(times, time.Time.Compare)
+	for v, t := range known {
+		if len(known) > maxSeen && !t.After(times[len(times)-maxSeen]) {
+			delete(known, v)
+		}
+	}
+}
