@@ -51,6 +51,7 @@ var modeNames = []string{"controller", "agent", "proxy"}
 func modes(getenv func(string) string) map[string]mode {
 	c := controller.DefaultOptions()
 	c.NodeName, c.PodName = getenv("NODE_NAME"), getenv("POD_NAME")
+	c.MaxConcurrentUpdate = getenv("MAX_CONCURRENT_UPDATE")
 	a := agent.DefaultOptions()
 	a.NodeName = getenv("NODE_NAME")
 	p := authorizer.DefaultOptions()
@@ -73,6 +74,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 	fs := flag.NewFlagSet(name, flag.ContinueOnError)
 	fs.SetOutput(io.Discard)
 	version := fs.Bool("version", false, "print the version and exit")
+	check := fs.String("check-policy", "", "say what is wrong with a policy file, without a cluster, and exit")
 	m, ok := modes(getenv)[chosen]
 	if ok {
 		m.flags.AddFlags(fs)
@@ -80,7 +82,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 	err = fs.Parse(rest)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprintf(stdout, "Usage: %s -controller|-agent|-proxy [flags]\n", name)
+		fmt.Fprintf(stdout, "Usage: %s -controller|-agent|-proxy [flags]\n       %s -check-policy FILE\n", name, name)
 		if ok {
 			fmt.Fprintf(stdout, "\nFlags of -%s:\n", chosen)
 		}
@@ -90,6 +92,8 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 	case err == nil && *version:
 		fmt.Fprintln(stdout, name, telemetry.Version)
 		return exitOK
+	case err == nil && *check != "":
+		return checkPolicy(*check, stdout, stderr)
 	case !ok:
 		return usage(errors.New("give exactly one of -controller, -agent, -proxy"))
 	case err == nil && fs.NArg() > 0:

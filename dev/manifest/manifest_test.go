@@ -128,6 +128,7 @@ func TestRights(t *testing.T) {
 		"update-operator-controller": {
 			"/nodes " + nodeVerbs, "/pods list", "/pods/eviction create", "apps/daemonsets get",
 			"bottlerocket:/configmaps create", "bottlerocket:/configmaps[update-state] get update", "bottlerocket:/pods watch",
+			"bottlerocket:/configmaps[update-acknowledged,update-policy] list watch", "bottlerocket:/events create patch",
 			"bottlerocket:coordination.k8s.io/leases create",
 			"bottlerocket:coordination.k8s.io/leases[" + controller.LeaseName + "] get update",
 			"default:/events create patch",

@@ -18,8 +18,11 @@ type Options struct {
 	NodeName, PodName string
 	// AgentSelector finds the agents' pods in Namespace.
 	AgentSelector string
-	// Policy is who may go.
+	// Policy is who may go where the policy file says nothing.
 	Policy policy.Settings
+	// MaxConcurrentUpdate is MAX_CONCURRENT_UPDATE as users of the older operators set it: a number, or
+	// unlimited. It takes the place of the default of -max-unavailable; empty: it isn't set.
+	MaxConcurrentUpdate string
 	// Lease times: a follower takes over LeaseDuration after the last renewal, a leader gives up after
 	// RenewDeadline without one, and renews every RetryPeriod.
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
@@ -43,6 +46,8 @@ func DefaultOptions() Options {
 
 // AddFlags binds the options to fs.
 func (o *Options) AddFlags(fs *flag.FlagSet) {
+	// One that can't be read is told of by Validate.
+	_ = o.Policy.MaxUnavailable.Set(o.MaxConcurrentUpdate)
 	fs.StringVar(&o.Namespace, "namespace", o.Namespace, "the operator's own namespace")
 	fs.StringVar(&o.NodeName, "node-name", o.NodeName, "the node that this pod runs on, which is updated last (default $NODE_NAME)")
 	fs.StringVar(&o.PodName, "pod-name", o.PodName, "this pod's name, for the lease (default $POD_NAME)")
@@ -80,6 +85,11 @@ func (o Options) Validate() error {
 	case o.RetryPeriod <= 0 || o.RenewDeadline <= o.RetryPeriod*6/5 || o.LeaseDuration <= o.RenewDeadline:
 		return errors.Errorf("lease times %s, %s, %s: -lease-duration must exceed -lease-renew-deadline, and that 1.2 times -lease-retry-period",
 			o.LeaseDuration, o.RenewDeadline, o.RetryPeriod)
+	}
+	if o.MaxConcurrentUpdate != "" {
+		if _, err := policy.ParseLimit(o.MaxConcurrentUpdate); err != nil {
+			return errors.Errorf("MAX_CONCURRENT_UPDATE in the environment: %v", err)
+		}
 	}
 	if err := o.Options.Validate(); err != nil {
 		return err
