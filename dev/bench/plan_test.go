@@ -16,14 +16,19 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/drain"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy/file"
 )
 
+// planSize is how many nodes a plan is measured over.
+const planSize = 15000
+
 // snapshot is a fleet at rest: every node is managed, up to date, and has its agent.
-func snapshot(b *testing.B, set policy.Settings) fleet.Snapshot {
+func snapshot(b *testing.B, size int, set policy.Settings) fleet.Snapshot {
 	b.Helper()
-	s := fleet.Snapshot{Now: time.Now(), Slots: map[string]string{}}
-	for i := range fleetSize {
+	s := fleet.Snapshot{Now: time.Now(), Slots: map[string]string{}, Seen: map[string]time.Time{osNow: {}, osNext: {}}}
+	for i := range size {
 		n := bigNode(i)
 		managed(n, set)
 		v := kube.View(n)
@@ -35,31 +40,61 @@ func snapshot(b *testing.B, set policy.Settings) fleet.Snapshot {
 	return s
 }
 
-// BenchmarkPlan measures one decision over 5,000 nodes: at rest, and at a release that half of them know of.
+const osNext = "1.51.0"
+
+// release has a part of the fleet know of an update; stage has it staged, and waiting for a place.
+func release(s fleet.Snapshot, every int, staged bool) fleet.Snapshot {
+	s.Nodes = slices.Clone(s.Nodes)
+	for i := range s.Nodes {
+		if i%every != 0 {
+			continue
+		}
+		m := &s.Nodes[i].Marks
+		m.Report.Available = osNext
+		if staged {
+			m.Intent.Action, m.Intent.Target = marker.ActionPrepareUpdate, osNext
+			m.Waiting = &marker.Waiting{Reason: string(policy.ReasonUnavailableLimit), Message: "m"}
+		}
+	}
+	return s
+}
+
+// grouped is a policy that uses what policies can: shares, zones, windows, and groups one after the other.
+func grouped(b *testing.B) policy.Settings {
+	b.Helper()
+	set, err := file.Decode([]byte(`version: 1
+maxUnavailable: 2%
+topology: [{key: topology.kubernetes.io/zone, maxUnavailable: 100, maxDomains: 2}]
+windows: [{schedule: 0 0 * * *, duration: 24h, timeZone: Europe/Berlin}, {schedule: 0 12 * * 6, duration: 30h, timeZone: America/New_York}]
+versions: {deny: <1.20.0, minAge: 1m}
+groups:
+- {name: canary, nodeSelector: {matchLabels: {example.com/stage: canary}}}
+- {name: zone a, nodeSelector: {matchLabels: {topology.kubernetes.io/zone: eu-central-1a}}, maxUnavailable: 10%}
+- {name: others, nodeSelector: {matchExpressions: [{key: topology.kubernetes.io/zone, operator: Exists}]}, maxUnavailable: 10%, after: [zone a], afterSoak: 1h}
+`), policy.DefaultSettings(), time.LoadLocation)
+	assert.NilError(b, err)
+	return set
+}
+
+// BenchmarkPlan measures one decision over 15,000 nodes: at rest, when half of them know of a release, and when
+// all have it staged and wait.
 func BenchmarkPlan(b *testing.B) {
-	set := policy.DefaultSettings()
-	b.Run("AtRest", func(b *testing.B) {
-		s := snapshot(b, set)
-		b.ReportAllocs()
-		for b.Loop() {
-			out := policy.Plan(s, set)
-			assert.Equal(b, len(out.Nodes), fleetSize)
-			assert.Equal(b, len(out.Steps), 0)
-			assert.Equal(b, out.Nodes[0].Reason, policy.ReasonUpToDate)
+	plain := policy.DefaultSettings()
+	rest := snapshot(b, planSize, plain)
+	for name, set := range map[string]policy.Settings{"Default": plain, "Grouped": grouped(b)} {
+		for what, s := range map[string]fleet.Snapshot{"AtRest": rest, "AtRelease": release(rest, 2, false), "AllStaged": release(rest, 1, true)} {
+			b.Run(name+"/"+what, func(b *testing.B) {
+				b.ReportAllocs()
+				steps := 0
+				for b.Loop() {
+					out := policy.Plan(s, set)
+					assert.Equal(b, len(out.Nodes), planSize)
+					steps = len(out.Steps)
+				}
+				b.ReportMetric(float64(steps), "steps")
+			})
 		}
-	})
-	b.Run("AtRelease", func(b *testing.B) {
-		s := snapshot(b, set)
-		for i := range s.Nodes[:fleetSize/2] {
-			s.Nodes[i].Marks.Report.Available = "1.51.0"
-		}
-		b.ReportAllocs()
-		for b.Loop() {
-			out := policy.Plan(s, set)
-			assert.Equal(b, len(out.Nodes), fleetSize)
-			assert.Equal(b, len(out.Steps), set.MaxStaging)
-		}
-	})
+	}
 }
 
 // BenchmarkPass measures a controller's whole pass over 5,000 nodes at rest, from the cached views to the
@@ -69,7 +104,7 @@ func BenchmarkPass(b *testing.B) {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	term := controller.NewTerm(controller.TermConfig{
-		Cluster: &still{nodes: snapshot(b, set).Nodes}, Drainer: still{}, Events: still{}, Settings: set, Now: time.Now,
+		Cluster: &still{nodes: snapshot(b, fleetSize, set).Nodes}, Drainer: still{}, Events: still{}, Policies: still{}, Now: time.Now,
 		Metrics: controller.NewMetrics(nil), Log: log,
 	})
 	b.ReportAllocs()
@@ -91,4 +126,8 @@ func (still) Write(context.Context, string, *policy.Change) error            { p
 func (still) ChangeSlots(context.Context, map[string]string, []string) error { panic("wrote slots") }
 func (still) Pass(context.Context, string) (drain.Result, error)             { panic("drained") }
 func (still) Pods(context.Context, string) ([]corev1.Pod, error)             { panic("looked for pods") }
+func (still) Seen() map[string]time.Time                                     { return map[string]time.Time{osNow: {}} }
+func (still) RecordVersions(context.Context, []string, time.Time) error      { panic("recorded versions") }
+func (still) Current() kube.PolicyState                                      { return kube.PolicyState{Settings: policy.DefaultSettings()} }
+func (still) Notice(bool, string, string)                                    { panic("told of something") }
 func (still) Event(string, string, bool, string, string)                     { panic("told of something") }
