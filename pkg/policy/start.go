@@ -10,9 +10,14 @@ import (
 
 // start hands out what the limits leave.
 func (p *planner) start() {
-	slices.SortFunc(p.toStage, p.before)
-	slices.SortFunc(p.toDisrupt, p.before)
-	p.spread(p.toDisrupt, p.disrupt)
+	slices.SortFunc(p.toStage, before)
+	slices.SortFunc(p.toDisrupt, before)
+	if !p.fleet.full(false, false) {
+		p.spread(p.toDisrupt)
+	}
+	for _, c := range p.toDisrupt {
+		p.disrupt(c)
+	}
 	for _, c := range p.toStage {
 		p.stage(c)
 	}
