@@ -50,6 +50,8 @@ type PolicyConfig struct {
 // Policy is the policy as its ConfigMap shows it. The last good one stays in force.
 type Policy struct {
 	c PolicyConfig
+	// told and toldToo know if what stood in the ConfigMaps at the start has come here.
+	told, toldToo cache.ResourceEventHandlerRegistration
 
 	mu    sync.Mutex
 	state PolicyState
@@ -60,12 +62,13 @@ type Policy struct {
 // NewPolicy returns a Policy that watches nothing yet: until it has, there is none.
 func NewPolicy(c PolicyConfig) (*Policy, error) {
 	p := &Policy{c: c, state: PolicyState{Settings: c.Defaults, None: true, Problem: "it has not been read yet"}}
-	if _, err := c.Policy.AddEventHandler(cache.ResourceEventHandlerFuncs{
+	var err error
+	if p.told, err = c.Policy.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: p.read, UpdateFunc: func(_, obj any) { p.read(obj) }, DeleteFunc: func(any) { p.absent() },
 	}); err != nil {
 		return nil, errors.Wrap(err, "watching the policy")
 	}
-	if _, err := c.Acknowledged.AddEventHandler(cache.ResourceEventHandlerFuncs{
+	if p.toldToo, err = c.Acknowledged.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: p.acknowledge, UpdateFunc: func(_, obj any) { p.acknowledge(obj) }, DeleteFunc: func(any) { p.acknowledge(&corev1.ConfigMap{}) },
 	}); err != nil {
 		return nil, errors.Wrap(err, "watching what is acknowledged")
@@ -83,7 +86,7 @@ func (p *Policy) Run(ctx context.Context) {
 
 // WaitForSync returns when the policy was read, or is known not to be there; false if ctx ended before.
 func (p *Policy) WaitForSync(ctx context.Context) bool {
-	if !cache.WaitForCacheSync(ctx.Done(), p.c.Policy.HasSynced, p.c.Acknowledged.HasSynced) {
+	if !cache.WaitForCacheSync(ctx.Done(), p.told.HasSynced, p.toldToo.HasSynced) {
 		return false
 	}
 	if len(p.c.Policy.GetIndexer().ListKeys()) == 0 {
