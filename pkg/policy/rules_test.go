@@ -204,6 +204,9 @@ func TestRules(t *testing.T) {
 		{"not yet on so many", []func(*policy.Settings){func(s *policy.Settings) { s.MaxFailed = policy.Count(3) }},
 			[]fleet.Node{node("a", prepared), node("b", offered(v2), failedOnce(time.Hour, v2)), node("c", offered(v2), failedOnce(time.Hour, v2))},
 			map[string]string{"a": "Cordon SlotGranted"}},
+		{"a node on which it failed twice is one", []func(*policy.Settings){func(s *policy.Settings) { s.MaxFailed = policy.Count(2) }},
+			[]fleet.Node{node("a", prepared), node("b", lost, failedOnce(time.Hour, v2)), node("c")},
+			map[string]string{"a": "Cordon SlotGranted", "b": "wait Lost"}},
 		{"what a drain failed at is no version's fault", []func(*policy.Settings){func(s *policy.Settings) { s.MaxFailed = policy.Count(1) }},
 			[]fleet.Node{node("a", prepared), node("c", offered(v2), failedOnce(time.Hour, v2), with(func(n *fleet.Node) {
 				n.Marks.History = []marker.Attempt{{Version: v2, Outcome: marker.OutcomeFailed, Reason: string(policy.ReasonDrainDeadline)}}
