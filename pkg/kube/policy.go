@@ -53,8 +53,8 @@ type Policy struct {
 
 	mu    sync.Mutex
 	state PolicyState
-	// good tells if Settings were ever good ones.
-	good bool
+	// good tells if Settings were ever good ones, told if the watch said anything yet.
+	good, told bool
 }
 
 // NewPolicy returns a Policy that watches nothing yet: until it has, there is none.
@@ -87,7 +87,16 @@ func (p *Policy) WaitForSync(ctx context.Context) bool {
 		return false
 	}
 	if len(p.c.Policy.GetIndexer().ListKeys()) == 0 {
-		p.absent()
+		p.mu.Lock()
+		// A policy that was written since the list is newer than its absence.
+		absent := !p.told
+		if absent {
+			p.keep(p.c.Defaults, nil)
+		}
+		p.mu.Unlock()
+		if absent {
+			p.c.Changed()
+		}
 	}
 	return true
 }
@@ -117,15 +126,21 @@ func (p *Policy) read(obj any) {
 
 func (p *Policy) put(set policy.Settings, err error) {
 	p.mu.Lock()
+	p.told = true
+	p.keep(set, err)
+	p.mu.Unlock()
+	p.c.Changed()
+}
+
+// keep takes in what was read; whoever calls it holds the lock.
+func (p *Policy) keep(set policy.Settings, err error) {
 	if err != nil {
 		p.state.Problem = "ConfigMap " + PolicyConfigMap + ": " + err.Error()
 		p.state.None = !p.good
-	} else {
-		p.good = true
-		p.state.Settings, p.state.Problem, p.state.None = set, "", false
+		return
 	}
-	p.mu.Unlock()
-	p.c.Changed()
+	p.good = true
+	p.state.Settings, p.state.Problem, p.state.None = set, "", false
 }
 
 func (p *Policy) acknowledge(obj any) {
