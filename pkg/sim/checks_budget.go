@@ -90,14 +90,14 @@ func (w *world) holdsSlot(n *corev1.Node) bool {
 	return ok
 }
 
-// lost is the design's definition, by the clock of the controller that decides. Not every controller has
+// lost is the design's definition, by the clock of the controller when it decided. Not every controller has
 // seen yet what an agent or a kubelet says now: certain leaves out who may be coming back.
 func (c *checks) lost(n *corev1.Node, p *controllerProcess, certain bool) bool {
 	since, err := time.Parse(time.RFC3339, annotation(n, marker.KeyIntentTime))
 	if err != nil {
 		return false
 	}
-	now := p.process.now()
+	now := p.decided.at
 	d := p.settings.Deadlines
 	age := now.Sub(since)
 	if since.After(now.Add(p.settings.RetryMax)) {
