@@ -57,8 +57,12 @@ func (s *Scenario) govern(r *rand.Rand) {
 		return
 	}
 	s.Zones, s.Canaries = pick(r, 0, 2, 3, 3), 2+r.IntN(2)
-	for range 1 + r.IntN(3) {
+	for i := range 1 + r.IntN(3) {
 		var rules Rules
+		if i > 0 && r.IntN(3) == 0 {
+			// Not from the beginning, or there is nothing to be seen.
+			paused(r, &rules)
+		}
 		for range 1 + r.IntN(3) {
 			subjects[r.IntN(len(subjects))](r, &rules)
 		}
@@ -69,11 +73,18 @@ func (s *Scenario) govern(r *rand.Rand) {
 		lasting[r.IntN(len(lasting))](r, &last)
 	}
 	s.Policies = append(s.Policies, last)
-	for range r.IntN(4) {
-		f := Fault{At: time.Duration(r.Int64N(int64(s.Trouble))).Truncate(time.Millisecond), Kind: governing[r.IntN(len(governing))], On: r.IntN(s.Nodes),
+	for range r.IntN(5) {
+		f := Fault{At: time.Duration(r.Int64N(int64(s.Trouble))).Truncate(time.Millisecond), Kind: PersonWritesPolicy, On: r.IntN(s.Nodes),
 			For: time.Duration(r.Int64N(int64(6 * time.Minute))).Truncate(time.Millisecond), N: r.IntN(16)}
 		if r.IntN(2) == 0 {
+			f.Kind = governing[r.IntN(len(governing))]
+		}
+		switch r.IntN(3) {
+		case 0:
 			f.When = moments[r.IntN(len(moments))]
+		case 1:
+			// What has begun and has not begun to reboot is what a change is about most.
+			f.When = AtCordon
 		}
 		s.Faults = append(s.Faults, f)
 		if r.IntN(4) == 0 {
@@ -89,7 +100,7 @@ func pick[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }
 type subject func(r *rand.Rand, rules *Rules)
 
 var (
-	subjects = []subject{budget, zones, zones, canaries, canaries, opening, opening, frozen, paused, versions, age, threshold, threshold, staging, unavailable}
+	subjects = []subject{budget, zones, zones, canaries, canaries, opening, opening, frozen, versions, versions, age, threshold, threshold, staging, unavailable}
 	// lasting are those that let a fleet come to its end.
 	lasting = []subject{budget, zones, canariesFirst, openingForAll, age, staging, unavailable, threshold}
 )
