@@ -50,25 +50,22 @@ type PolicyConfig struct {
 // Policy is the policy as its ConfigMap shows it. The last good one stays in force.
 type Policy struct {
 	c PolicyConfig
-	// told and toldToo know if what stood in the ConfigMaps at the start has come here.
-	told, toldToo cache.ResourceEventHandlerRegistration
 
 	mu    sync.Mutex
 	state PolicyState
-	// good tells if Settings were ever good ones.
-	good bool
+	// good tells if Settings were ever good ones, told if the watch said anything yet.
+	good, told bool
 }
 
 // NewPolicy returns a Policy that watches nothing yet: until it has, there is none.
 func NewPolicy(c PolicyConfig) (*Policy, error) {
 	p := &Policy{c: c, state: PolicyState{Settings: c.Defaults, None: true, Problem: "it has not been read yet"}}
-	var err error
-	if p.told, err = c.Policy.AddEventHandler(cache.ResourceEventHandlerFuncs{
+	if _, err := c.Policy.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: p.read, UpdateFunc: func(_, obj any) { p.read(obj) }, DeleteFunc: func(any) { p.absent() },
 	}); err != nil {
 		return nil, errors.Wrap(err, "watching the policy")
 	}
-	if p.toldToo, err = c.Acknowledged.AddEventHandler(cache.ResourceEventHandlerFuncs{
+	if _, err := c.Acknowledged.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: p.acknowledge, UpdateFunc: func(_, obj any) { p.acknowledge(obj) }, DeleteFunc: func(any) { p.acknowledge(&corev1.ConfigMap{}) },
 	}); err != nil {
 		return nil, errors.Wrap(err, "watching what is acknowledged")
@@ -86,12 +83,20 @@ func (p *Policy) Run(ctx context.Context) {
 
 // WaitForSync returns when the policy was read, or is known not to be there; false if ctx ended before.
 func (p *Policy) WaitForSync(ctx context.Context) bool {
-	if !cache.WaitForCacheSync(ctx.Done(), p.told.HasSynced, p.toldToo.HasSynced) {
+	if !cache.WaitForCacheSync(ctx.Done(), p.c.Policy.HasSynced, p.c.Acknowledged.HasSynced) {
 		return false
 	}
-	if len(p.c.Policy.GetIndexer().ListKeys()) == 0 {
-		p.absent()
+	set, err := p.c.Defaults, error(nil)
+	if stands := p.c.Policy.GetIndexer().List(); len(stands) > 0 {
+		set, err = p.decode(stands[0])
 	}
+	p.mu.Lock()
+	// What the watch has told since is newer than the list, and than the absence of a policy in it.
+	if !p.told {
+		p.keep(set, err)
+	}
+	p.mu.Unlock()
+	p.c.Changed()
 	return true
 }
 
@@ -105,30 +110,37 @@ func (p *Policy) Current() PolicyState {
 // absent puts the defaults in force.
 func (p *Policy) absent() { p.put(p.c.Defaults, nil) }
 
-func (p *Policy) read(obj any) {
+func (p *Policy) read(obj any) { p.put(p.decode(obj)) }
+
+func (p *Policy) decode(obj any) (policy.Settings, error) {
 	config, ok := obj.(*corev1.ConfigMap)
 	if !ok {
-		return
+		return policy.Settings{}, errors.Errorf("%T is no ConfigMap", obj)
 	}
 	text, ok := config.Data[PolicyKey]
 	if !ok {
-		p.put(policy.Settings{}, errors.Errorf("it has no key %s", PolicyKey))
-		return
+		return policy.Settings{}, errors.Errorf("it has no key %s", PolicyKey)
 	}
-	p.put(file.Decode([]byte(text), p.c.Defaults, time.LoadLocation))
+	return file.Decode([]byte(text), p.c.Defaults, time.LoadLocation)
 }
 
 func (p *Policy) put(set policy.Settings, err error) {
 	p.mu.Lock()
+	p.told = true
+	p.keep(set, err)
+	p.mu.Unlock()
+	p.c.Changed()
+}
+
+// keep takes in what was read; whoever calls it holds the lock.
+func (p *Policy) keep(set policy.Settings, err error) {
 	if err != nil {
 		p.state.Problem = "ConfigMap " + PolicyConfigMap + ": " + err.Error()
 		p.state.None = !p.good
-	} else {
-		p.good = true
-		p.state.Settings, p.state.Problem, p.state.None = set, "", false
+		return
 	}
-	p.mu.Unlock()
-	p.c.Changed()
+	p.good = true
+	p.state.Settings, p.state.Problem, p.state.None = set, "", false
 }
 
 func (p *Policy) acknowledge(obj any) {
