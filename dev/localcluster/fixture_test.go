@@ -2,7 +2,9 @@ package localcluster_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -21,6 +23,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/process"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
 
 const (
@@ -256,4 +259,22 @@ func (w *world) log(ctx context.Context, what, node string) (string, error) {
 		}
 	}
 	return all.String(), nil
+}
+
+func (w *world) plan(ctx context.Context) (policy.Outcome, error) {
+	var o policy.Outcome
+	at, err := w.PlanURL(ctx)
+	if err != nil {
+		return o, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at+"?format=json", nil)
+	if err != nil {
+		return o, err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return o, err
+	}
+	defer resp.Body.Close()
+	return o, json.NewDecoder(resp.Body).Decode(&o)
 }

@@ -2,10 +2,8 @@ package localcluster_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
-	"net/http"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -295,24 +293,6 @@ func history(m marker.Marks) string {
 		all = append(all, a.Version+" "+a.Reason)
 	}
 	return strings.Join(slices.Compact(all), ", ")
-}
-
-func (d *ward) plan(ctx context.Context) (policy.Outcome, error) {
-	var o policy.Outcome
-	at, err := d.PlanURL(ctx)
-	if err != nil {
-		return o, err
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at+"?format=json", nil)
-	if err != nil {
-		return o, err
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return o, err
-	}
-	defer resp.Body.Close()
-	return o, json.NewDecoder(resp.Body).Decode(&o)
 }
 
 // tell says what was seen of a patient.

@@ -119,7 +119,10 @@ func newStages(t *testing.T) *stages {
 	ctx := t.Context()
 	c, err := localcluster.Start(ctx, localcluster.Config{
 		Nodes: stagesFleet, Version: version(0), Progress: os.Stderr, AuditPolicy: stagesAudit,
-		Args:    map[string][]string{agent: {"-refresh-interval=1s"}},
+		Args: map[string][]string{
+			controller: {"-lease-duration=3s", "-lease-renew-deadline=2s", "-lease-retry-period=" + renewal.String()},
+			agent:      {"-refresh-interval=1s"},
+		},
 		Reboot:  nodes.Reboot{Mode: nodes.RebootStale, Down: 300 * time.Millisecond},
 		PodStop: 100 * time.Millisecond,
 	})

@@ -21,6 +21,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/manifest"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
 
 const (
@@ -88,6 +89,7 @@ func TestRolesAreWhatIsUsed(t *testing.T) {
 	w.everywhere(t)
 	w.rollout(t, func() { w.leaveSlotBehind(t) })
 	w.repeatEvent(t)
+	w.breakPolicy(t)
 	w.listAsAgent(t)
 
 	objects, err := manifest.Load()
@@ -188,6 +190,28 @@ func (w *world) repeatEvent(t *testing.T) {
 			return r.resource() == "events" && r.Verb == "patch"
 		}), nil
 	}))
+}
+
+// breakPolicy has the controller tell twice that the policy can't be read.
+func (w *world) breakPolicy(t *testing.T) {
+	t.Helper()
+	maps := w.Client.CoreV1().ConfigMaps(localcluster.Namespace)
+	events := w.Client.CoreV1().Events(localcluster.Namespace)
+	for times := range int32(2) {
+		_, err := maps.Create(t.Context(), &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Name: kube.PolicyConfigMap}, Data: map[string]string{kube.PolicyKey: "version: 2\n"},
+		}, metav1.CreateOptions{})
+		assert.NilError(t, err)
+		assert.NilError(t, localcluster.Await(t.Context(), "people are told that the policy can't be read", bound, func() (bool, error) {
+			list, err := events.List(t.Context(), metav1.ListOptions{FieldSelector: "reason=" + string(policy.ReasonPolicyUnreadable)})
+			return err == nil && len(list.Items) == 1 && list.Items[0].Count == times+1, err
+		}))
+		assert.NilError(t, maps.Delete(t.Context(), kube.PolicyConfigMap, metav1.DeleteOptions{}))
+		assert.NilError(t, localcluster.Await(t.Context(), "the defaults are in force", bound, func() (bool, error) {
+			plan, err := w.plan(t.Context())
+			return err == nil && plan.PolicyProblem == "", err
+		}))
+	}
 }
 
 // listAsAgent lists a node through the proxy, as agents do where they can't begin with a watch.

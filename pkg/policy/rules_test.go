@@ -1,6 +1,7 @@
 package policy_test
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -240,4 +241,14 @@ func preparedFor(v string) change {
 		prepared(n)
 		n.Marks.Report.Available, n.Marks.Intent.Target = v, v
 	}
+}
+
+// Who asks the controller for its plan in JSON reads the same sentences.
+func TestPlanInJSON(t *testing.T) {
+	out := policy.Plan(fleetOf([]fleet.Node{node("a", prepared), node("b", draining), node("c", offered(v2), paused), node("d")}), policy.DefaultSettings())
+	text, err := json.Marshal(out)
+	assert.NilError(t, err)
+	var read policy.Outcome
+	assert.NilError(t, json.Unmarshal(text, &read))
+	assert.Equal(t, read.String(), out.String())
 }

@@ -99,5 +99,11 @@ func (s Sentence) fill(name string) string {
 // MarshalText is the sentence, for JSON.
 func (s Sentence) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
+// UnmarshalText takes a sentence that was made already, for who reads a plan in JSON.
+func (s *Sentence) UnmarshalText(text []byte) error {
+	*s = verbatim(string(text))
+	return nil
+}
+
 // clock is a moment for people.
 func clock(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 MST") }
