@@ -119,7 +119,13 @@ func TestRolesAreWhatIsUsed(t *testing.T) {
 	}
 	for _, component := range []string{controller, proxy} {
 		for _, g := range objects.Grants(manifest.Namespace, "update-operator-"+component) {
-			assert.Check(t, used[account(component)][g], "the %s has no use for %+v", component, g)
+			uses := used[account(component)][g]
+			if g.Verb == "list" {
+				// Servers that can't stream a list at the beginning of a watch are asked for one.
+				g.Verb = "watch"
+				uses = uses || used[account(component)][g]
+			}
+			assert.Check(t, uses, "the %s has no use for %+v", component, g)
 		}
 	}
 }
