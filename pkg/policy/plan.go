@@ -199,7 +199,7 @@ func (p *planner) step(n *fleet.Node, phase intent.Phase, act intent.Act, r Reas
 
 func (p *planner) stand(n *fleet.Node, phase intent.Phase, act intent.Act, r Reason, s Sentence) {
 	p.out.Nodes[p.at] = Standing{Node: n.Name, UID: n.UID, Phase: phase, Version: n.Marks.Report.Current,
-		Target: n.Marks.Intent.Target, Act: act, Reason: r, Sentence: s}
+		Target: n.Marks.Intent.Target, Act: act, Reason: r, Sentence: s, NotBefore: s.until}
 }
 
 // wait leaves a node as it is. On a node in progress people can read the reason on the node itself,
