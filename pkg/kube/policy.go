@@ -107,18 +107,24 @@ func (p *Policy) read(obj any) {
 	if !ok {
 		return
 	}
+	p.put(decodePolicy(config, p.c.Defaults))
+}
+
+func decodePolicy(config *corev1.ConfigMap, defaults policy.Settings) (policy.Settings, error) {
 	text, ok := config.Data[PolicyKey]
 	if !ok {
-		p.put(policy.Settings{}, errors.Errorf("it has no key %s", PolicyKey))
-		return
+		return policy.Settings{}, errors.Errorf("it has no key %s", PolicyKey)
 	}
-	p.put(file.Decode([]byte(text), p.c.Defaults, time.LoadLocation))
+	return file.Decode([]byte(text), defaults, time.LoadLocation)
 }
+
+// policyProblem is what people read of a policy that can't be read.
+func policyProblem(err error) string { return "ConfigMap " + PolicyConfigMap + ": " + err.Error() }
 
 func (p *Policy) put(set policy.Settings, err error) {
 	p.mu.Lock()
 	if err != nil {
-		p.state.Problem = "ConfigMap " + PolicyConfigMap + ": " + err.Error()
+		p.state.Problem = policyProblem(err)
 		p.state.None = !p.good
 	} else {
 		p.good = true
@@ -133,14 +139,19 @@ func (p *Policy) acknowledge(obj any) {
 	if !ok {
 		return
 	}
-	versions := make(map[string]bool, len(config.Data))
-	for v := range config.Data {
-		versions[v] = true
-	}
+	versions := acknowledged(config)
 	p.mu.Lock()
 	p.state.Acknowledged = versions
 	p.mu.Unlock()
 	p.c.Changed()
+}
+
+func acknowledged(config *corev1.ConfigMap) map[string]bool {
+	versions := make(map[string]bool, len(config.Data))
+	for v := range config.Data {
+		versions[v] = true
+	}
+	return versions
 }
 
 // ConfigMapInformer watches one ConfigMap, which needn't be there.
