@@ -57,6 +57,9 @@ func plan(objects *kube.Objects, lead leader, now time.Time, instead func(defaul
 	if l.snapshot.NoPolicy {
 		l.notes = append(l.notes, "the policy that stands there has a mistake; a controller that read a good one before goes on with that, which is not known here")
 	}
+	if problem := l.snapshot.SlotsProblem; problem != "" {
+		l.notes = append(l.notes, problem)
+	}
 	l.outcome = policy.Plan(l.snapshot, l.settings)
 	return l
 }

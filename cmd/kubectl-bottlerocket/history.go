@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 )
@@ -31,7 +30,7 @@ type Attempt struct {
 	Started time.Time      `json:"started"`
 	Ended   time.Time      `json:"ended"`
 	// Took is from the cordon to the end; of an attempt that had no cordon, from its staging.
-	Took string `json:"took"`
+	Took Duration `json:"took"`
 }
 
 func (p *plugin) historyCommand() *cobra.Command {
@@ -67,7 +66,7 @@ func (p *plugin) history(ctx context.Context, o *output, name string) error {
 	}
 	h := &History{printed: kind("History"), Node: name, Attempts: []Attempt{}}
 	for _, a := range marks.History {
-		h.Attempts = append(h.Attempts, Attempt{a.Version, a.Outcome, a.Reason, a.Started.UTC(), a.Ended.UTC(), a.Ended.Sub(a.Started).String()})
+		h.Attempts = append(h.Attempts, Attempt{a.Version, a.Outcome, a.Reason, a.Started.UTC(), a.Ended.UTC(), Duration(a.Ended.Sub(a.Started))})
 	}
 	if printer := o.printer(); printer != nil {
 		return printer.PrintObj(h, p.Out)
@@ -79,7 +78,7 @@ func (p *plugin) history(ctx context.Context, o *output, name string) error {
 	t := newTable(p.Out)
 	t.row("VERSION", "OUTCOME", "REASON", "STARTED", "ENDED", "TOOK")
 	for _, a := range h.Attempts {
-		t.row(a.Version, string(a.Outcome), a.Reason, moment(a.Started), moment(a.Ended), duration.HumanDuration(a.Ended.Sub(a.Started)))
+		t.row(a.Version, string(a.Outcome), a.Reason, moment(a.Started), moment(a.Ended), a.Took.String())
 	}
 	return t.w.Flush()
 }

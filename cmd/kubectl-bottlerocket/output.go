@@ -110,3 +110,20 @@ func coming(now, t time.Time) string {
 	}
 	return moment(t) + " (in " + duration.HumanDuration(max(t.Sub(now), 0)) + ")"
 }
+
+// Duration is a time span, written as in the policy: 24h and not 24h0m0s.
+type Duration time.Duration
+
+func (d Duration) String() string {
+	s := time.Duration(d).String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
+
+// MarshalText is for JSON.
+func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }

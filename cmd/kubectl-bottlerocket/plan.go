@@ -61,6 +61,7 @@ type Wait struct {
 	Phase   intent.Phase `json:"phase"`
 	Version string       `json:"version,omitempty"`
 	Target  string       `json:"target,omitempty"`
+	// NotBefore of it takes the group's window into account too: when the node could be taken out of service.
 	WaitingFor
 }
 
@@ -183,9 +184,8 @@ func report(l *planned, by string) *Plan {
 		}
 		seen := l.status(n, s)
 		wait := Wait{Node: s.Node, Group: seen.Group, Phase: s.Phase, Version: s.Version, Target: seen.Target, WaitingFor: seen.WaitingFor}
-		if wait.Target != "" && !n.Disrupted() && w.Window.Opens.After(wait.NotBefore) && !w.Window.Open {
-			// Whatever else it waits for: no sooner than the window opens.
-			wait.NotBefore = w.Window.Opens
+		if wait.Target != "" && !n.Disrupted() {
+			wait.NotBefore = w.opening(wait.NotBefore)
 		}
 		out.Waits = append(out.Waits, wait)
 	}

@@ -52,8 +52,8 @@ func (p *Plan) waves(t *table, _ bool) {
 			continue
 		}
 		after := strings.Join(g.After, ",")
-		if g.AfterSoak != "" {
-			after += " for " + g.AfterSoak
+		if g.AfterSoak > 0 {
+			after += " for " + g.AfterSoak.String()
 		}
 		t.row(g.Name, strconv.Itoa(g.Nodes), strconv.Itoa(g.UpToDate), strconv.Itoa(g.Starting), strconv.Itoa(g.InProgress), strconv.Itoa(g.Waiting),
 			after, g.when(p.Time))

@@ -13,7 +13,7 @@ type Wave struct {
 	Name string `json:"name"`
 	// After names the groups that go first, and AfterSoak for how long they must have had the version.
 	After     []string `json:"after,omitempty"`
-	AfterSoak string   `json:"afterSoak,omitempty"`
+	AfterSoak Duration `json:"afterSoak,omitzero"`
 	// Paused is why nothing of it starts.
 	Paused *string `json:"paused,omitempty"`
 	Window Window  `json:"window"`
@@ -24,6 +24,28 @@ type Wave struct {
 	Starting   int `json:"starting"`
 	InProgress int `json:"inProgress"`
 	Waiting    int `json:"waiting"`
+
+	calendar window.Calendar
+	now      time.Time
+	// openings are when it is open again, by the times that somebody asked for.
+	openings map[time.Time]time.Time
+}
+
+// opening is the first moment from t on at which the group's window is open; zero if that is now, or never.
+func (w *Wave) opening(t time.Time) time.Time {
+	at, known := w.openings[t]
+	if !known {
+		at = t
+		from := t
+		if from.Before(w.now) {
+			at, from = time.Time{}, w.now
+		}
+		if s := w.calendar.At(from); !s.Open {
+			at = s.Opens
+		}
+		w.openings[t] = at
+	}
+	return at
 }
 
 // Window is a group's calendar.
@@ -47,10 +69,7 @@ func newWaves(l *planned) *waves {
 	for i := range l.settings.Groups {
 		g := &l.settings.Groups[i]
 		made := newWave(g.Name, l, &g.Rules)
-		made.After = g.After
-		if g.AfterSoak > 0 {
-			made.AfterSoak = g.AfterSoak.String()
-		}
+		made.After, made.AfterSoak = g.After, Duration(g.AfterSoak)
 		w.all = append(w.all, made)
 	}
 	w.all = append(w.all, newWave("", l, &l.settings.Rules))
@@ -58,7 +77,7 @@ func newWaves(l *planned) *waves {
 }
 
 func newWave(name string, l *planned, r *policy.Rules) Wave {
-	w := Wave{Name: name, Window: windowOf(r.Calendar, l.now)}
+	w := Wave{Name: name, Window: windowOf(r.Calendar, l.now), calendar: r.Calendar, now: l.now, openings: map[time.Time]time.Time{}}
 	for _, pause := range []*policy.Pause{r.Pause, l.settings.Pause} {
 		if pause != nil {
 			w.Paused = &pause.Reason

@@ -211,6 +211,7 @@ func (p *planner) wait(n *fleet.Node, phase intent.Phase, r Reason, s Sentence) 
 		c := keep(n)
 		c.Marks.Waiting = &marker.Waiting{Reason: string(r), Message: marker.Clip(message, marker.MaxMessage)}
 		p.step(n, phase, intent.ActNote, r, message, c)
+		p.out.Nodes[p.at].NotBefore = s.until
 		return
 	}
 	p.stand(n, phase, "", r, s)
