@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/pkg/errors"
@@ -21,13 +23,12 @@ func withPause(text, group string, p policy.Pause) (string, error) {
 	return edited(text, group, func(m *yaml.Node) {
 		at := value(m, "pause")
 		if at == nil || at.Kind != yaml.MappingNode {
-			remove(m, "pause")
 			at = &yaml.Node{Kind: yaml.MappingNode}
-			m.Content = append(m.Content, scalar("pause"), at)
+			put(m, "pause", at)
 		}
-		put(at, "reason", p.Reason)
+		put(at, "reason", scalar(p.Reason))
 		if p.InFlight != "" {
-			put(at, "inFlight", string(p.InFlight))
+			put(at, "inFlight", scalar(string(p.InFlight)))
 		}
 	}, func(s *policy.Pause) bool {
 		return s != nil && s.Reason == p.Reason && (p.InFlight == "" || s.InFlight == p.InFlight)
@@ -63,7 +64,7 @@ func edited(text, group string, edit func(mapping *yaml.Node), wanted func(*poli
 	if err := e.Encode(&doc); err != nil {
 		return "", err
 	}
-	after := out.String()
+	after := spaced(out.String(), text)
 	if now, err = pauseIn(after, group); err != nil || !wanted(now) {
 		// Anchors and merged mappings can do this.
 		return "", errors.New("the pause can't be changed without changing more: edit the policy by hand")
@@ -132,8 +133,8 @@ func index(m *yaml.Node, key string) int {
 	return -1
 }
 
-func put(m *yaml.Node, key, text string) {
-	n := scalar(text)
+// put sets a key, in its place if it is there.
+func put(m *yaml.Node, key string, n *yaml.Node) {
 	if i := index(m, key); i >= 0 {
 		n.LineComment = m.Content[i+1].LineComment
 		m.Content[i+1] = n
@@ -164,4 +165,27 @@ func join(a, b string) string {
 		return a + b
 	}
 	return a + "\n\n" + b
+}
+
+// spaced puts the empty lines back that the encoder drops: one before each line that one stood before.
+func spaced(text, was string) string {
+	old := strings.Split(was, "\n")
+	var out []string
+	next := 0
+	for _, line := range strings.Split(text, "\n") {
+		if i := slices.Index(old[next:], line); line != "" && i >= 0 {
+			next += i + 1
+			if next >= 2 && old[next-2] == "" && len(out) > 0 && out[len(out)-1] != "" {
+				out = append(out, "")
+			}
+		}
+		out = append(out, line)
+	}
+	spaced := strings.Join(out, "\n")
+	// In a text of several lines an empty one is no space.
+	var a, b any
+	if yaml.Unmarshal([]byte(text), &a) != nil || yaml.Unmarshal([]byte(spaced), &b) != nil || !reflect.DeepEqual(a, b) {
+		return text
+	}
+	return spaced
 }

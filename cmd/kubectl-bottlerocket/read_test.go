@@ -31,7 +31,7 @@ func TestRead(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			got := c.run(strings.Fields(tc.args)...)
-			golden.Assert(t, got.out+"--- stderr\n"+got.errs, tc.name+".golden")
+			golden.Assert(t, c.anywhere(got.out+"--- stderr\n"+got.errs), tc.name+".golden")
 			assert.Equal(t, got.status, 0)
 			for _, r := range got.requests {
 				assert.Assert(t, strings.HasPrefix(r, "GET "), "%s", r)
@@ -89,18 +89,21 @@ func TestRead(t *testing.T) {
 	})
 }
 
+// anywhere is text without the number of the test's namespace.
+func (c *cluster) anywhere(text string) string { return strings.ReplaceAll(text, c.namespace, "NAMESPACE") }
+
 // What is missing is said, and stops nobody from looking.
 func TestReadWithLess(t *testing.T) {
 	c := newCluster(t)
 	got := c.run("status")
 	assert.Equal(t, got.status, 0)
-	golden.Assert(t, got.out+got.errs, "status-empty.golden")
+	golden.Assert(t, c.anywhere(got.out+got.errs), "status-empty.golden")
 	c.node(host{name: "new"})
 	c.configMap(kube.PolicyConfigMap, kube.PolicyKey, "version: 2\n")
 	c.configMap(kube.StateConfigMap, "slots", "null")
 	got = c.run("plan")
 	assert.Equal(t, got.status, 0)
-	golden.Assert(t, got.out+"--- stderr\n"+strings.ReplaceAll(got.errs, c.namespace, "NAMESPACE"), "plan-broken.golden")
+	golden.Assert(t, c.anywhere(got.out+"--- stderr\n"+got.errs), "plan-broken.golden")
 	// Not even what the controller would put right by itself is written.
 	assert.Equal(t, c.policyText(), "version: 2\n")
 }

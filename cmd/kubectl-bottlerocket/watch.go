@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"io"
 	"time"
 
 	"github.com/pkg/errors"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
@@ -21,7 +23,6 @@ const gone = "Gone"
 // watchStatus prints all nodes, and then each one that looks different, until ctx ends.
 func (p *plugin) watchStatus(ctx context.Context, client kubernetes.Interface, o *statusOptions) error {
 	lead := findLeader(ctx, client, p.namespace(), p.now())
-	warn(p.ErrOut, lead.notes)
 	w, err := newWatched(client, p.namespace(), lead.options.AgentSelector)
 	if err != nil {
 		return err
@@ -31,6 +32,7 @@ func (p *plugin) watchStatus(ctx context.Context, client kubernetes.Interface, o
 	if err := w.run(ctx); err != nil {
 		return err
 	}
+	warn(p.ErrOut, lead.notes)
 	show := &shown{plugin: p, o: o, before: map[string]Status{}}
 	for ctx.Err() == nil {
 		if err := show.changes(plan(w.objects(), lead, p.now(), nil)); err != nil {
@@ -39,6 +41,9 @@ func (p *plugin) watchStatus(ctx context.Context, client kubernetes.Interface, o
 		wait(ctx, watchPause)
 		select {
 		case <-ctx.Done():
+		case err := <-w.failed:
+			// What is shown may be old until it is tried again.
+			warn(p.ErrOut, []string{"watching: " + err.Error()})
 		case <-w.changed:
 		}
 	}
@@ -78,6 +83,9 @@ func newWatched(client kubernetes.Interface, namespace, agentSelector string) (*
 	for _, i := range w.all() {
 		// Only one that runs already refuses this.
 		_ = i.SetWatchErrorHandlerWithContext(func(ctx context.Context, _ *cache.Reflector, err error) {
+			if usual(err) {
+				return
+			}
 			select {
 			case w.failed <- err:
 			default:
@@ -90,6 +98,11 @@ func newWatched(client kubernetes.Interface, namespace, agentSelector string) (*
 		}
 	}
 	return w, nil
+}
+
+// usual tells if a watch ended as watches do: it begins anew.
+func usual(err error) bool {
+	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
 func (w *watched) all() []cache.SharedIndexInformer {
