@@ -90,7 +90,9 @@ func TestRead(t *testing.T) {
 }
 
 // anywhere is text without the number of the test's namespace.
-func (c *cluster) anywhere(text string) string { return strings.ReplaceAll(text, c.namespace, "NAMESPACE") }
+func (c *cluster) anywhere(text string) string {
+	return strings.ReplaceAll(text, c.namespace, "NAMESPACE")
+}
 
 // What is missing is said, and stops nobody from looking.
 func TestReadWithLess(t *testing.T) {
