@@ -82,6 +82,24 @@ func TestRead(t *testing.T) {
 		assert.Equal(t, c.policyText(), testPolicy)
 	})
 
+	t.Run("the leader's own node goes last", func(t *testing.T) {
+		var got struct {
+			Starts, Waits []struct{ Node, Reason string }
+		}
+		said := c.runWith("version: 1\nmaxUnavailable: unlimited\n", "plan", "--policy", "-", "-o", "json")
+		assert.NilError(t, json.Unmarshal([]byte(said.out), &got), said.errs)
+		for _, s := range got.Starts {
+			assert.Assert(t, s.Node != "staged-last")
+		}
+		for _, w := range got.Waits {
+			if w.Node == "staged-last" {
+				assert.Equal(t, w.Reason, "ControllerLast")
+				return
+			}
+		}
+		t.Error("staged-last is not in the plan")
+	})
+
 	t.Run("a policy with a mistake", func(t *testing.T) {
 		got := c.runWith("version: 1\nmaxUnavailabel: 3\n", "plan", "--policy", "-")
 		assert.Equal(t, got.errs, "error: -: line 2: there is no field maxUnavailabel\n")
