@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 	"testing"
@@ -8,6 +9,8 @@ import (
 
 	"gotest.tools/v3/assert"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
@@ -189,4 +192,45 @@ func TestBadInput(t *testing.T) {
 	assert.Equal(t, got.status, 1)
 	assert.Assert(t, strings.HasPrefix(got.errs, "error: watching: ") && strings.Contains(got.errs, `is forbidden: User "eve" cannot list`), got.errs)
 	assert.Equal(t, strings.Count(got.errs, "\n"), 1)
+}
+
+// What somebody else wrote in between stays, and the write is made on top of it.
+func TestWritesInBetween(t *testing.T) {
+	c := newCluster(t)
+	c.node(idleHost("a"))
+	stale, err := c.client.CoreV1().Nodes().Get(t.Context(), "a", metav1.GetOptions{})
+	assert.NilError(t, err)
+	c.patch("a", `{"metadata":{"annotations":{"bottlerocket.aws/waiting-for":"Something: new"}}}`)
+	var out bytes.Buffer
+	p := newPlugin(genericiooptions.IOStreams{Out: &out})
+	assert.NilError(t, p.annotate(t.Context(), c.client, stale, marker.KeyPaused, new("x"), "paused", &dryRun{}))
+	assert.Equal(t, out.String(), "node/a paused\n")
+	for key, want := range map[marker.Key]string{marker.KeyPaused: "x", marker.KeyWaitingFor: "Something: new"} {
+		v, _ := c.annotation("a", key)
+		assert.Equal(t, v, want)
+	}
+
+	k := configKey{c.namespace, "config", "key"}
+	for _, before := range []string{"", "before"} {
+		looks := 0
+		changed, err := k.change(t.Context(), c.client, &dryRun{}, func(stands *string) (*string, error) {
+			looks++
+			if looks == 1 && before == "" {
+				c.configMap("config", "key", "before")
+			} else if looks == 1 {
+				_, err := c.client.CoreV1().ConfigMaps(c.namespace).Patch(t.Context(), "config", types.MergePatchType, []byte(`{"data":{"other":"newer"}}`), metav1.PatchOptions{})
+				assert.NilError(t, err)
+			}
+			if stands == nil {
+				return new("from nothing"), nil
+			}
+			return new(*stands + "+"), nil
+		})
+		assert.NilError(t, err)
+		assert.Assert(t, changed)
+		assert.Equal(t, looks, 2)
+	}
+	m, err := c.client.CoreV1().ConfigMaps(c.namespace).Get(t.Context(), "config", metav1.GetOptions{})
+	assert.NilError(t, err)
+	assert.DeepEqual(t, m.Data, map[string]string{"key": "before++", "other": "newer"})
 }

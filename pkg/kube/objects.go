@@ -35,15 +35,7 @@ func ReadObjects(ctx context.Context, client kubernetes.Interface, namespace, ag
 	var wg sync.WaitGroup
 	wg.Go(func() { failed[0] = o.readNodes(ctx, client) })
 	wg.Go(func() { failed[1] = o.readAgents(ctx, client, namespace, agentSelector) })
-	wg.Go(func() {
-		for name, into := range map[string]**corev1.ConfigMap{
-			StateConfigMap: &o.State, PolicyConfigMap: &o.Policy, AcknowledgedConfigMap: &o.Acknowledged,
-		} {
-			if *into, failed[2] = readConfigMap(ctx, client, namespace, name); failed[2] != nil {
-				return
-			}
-		}
-	})
+	wg.Go(func() { failed[2] = o.readConfigMaps(ctx, client, namespace) })
 	wg.Wait()
 	for _, err := range failed {
 		if err != nil {
@@ -71,15 +63,21 @@ func (o *Objects) readAgents(ctx context.Context, client kubernetes.Interface, n
 	return errors.Wrapf(err, "listing the agents' pods in namespace %q", namespace)
 }
 
-func readConfigMap(ctx context.Context, client kubernetes.Interface, namespace, name string) (*corev1.ConfigMap, error) {
-	config, err := client.CoreV1().ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil, nil
+func (o *Objects) readConfigMaps(ctx context.Context, client kubernetes.Interface, namespace string) error {
+	for _, c := range []struct {
+		name string
+		into **corev1.ConfigMap
+	}{{StateConfigMap, &o.State}, {PolicyConfigMap, &o.Policy}, {AcknowledgedConfigMap, &o.Acknowledged}} {
+		found, err := client.CoreV1().ConfigMaps(namespace).Get(ctx, c.name, metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err):
+		case err != nil:
+			return errors.Wrapf(err, "reading ConfigMap %s/%s", namespace, c.name)
+		default:
+			*c.into = found
+		}
 	}
-	if err != nil {
-		return nil, errors.Wrapf(err, "reading ConfigMap %s/%s", namespace, name)
-	}
-	return config, nil
+	return nil
 }
 
 // Snapshot is the fleet as these objects show it, and the policy that they put in force over defaults. What a
