@@ -14,8 +14,8 @@ import (
 	"gotest.tools/v3/golden"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-	"sigs.k8s.io/yaml"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
@@ -147,7 +147,7 @@ func (c *cluster) grant(block string, users ...string) {
 	}
 	for _, document := range strings.Split(block, "---\n") {
 		var r rbacv1.Role
-		assert.NilError(c.t, yaml.UnmarshalStrict([]byte(document), &r))
+		assert.NilError(c.t, yaml.Unmarshal([]byte(document), &r))
 		meta := metav1.ObjectMeta{Name: r.Name + "-" + c.namespace}
 		ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: r.Kind, Name: meta.Name}
 		var err error

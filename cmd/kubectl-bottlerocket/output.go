@@ -9,7 +9,6 @@ import (
 	"github.com/pkg/errors"
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/cli-runtime/pkg/printers"
@@ -59,9 +58,6 @@ func (o *output) printer() printers.ResourcePrinter {
 	}
 	return nil
 }
-
-// structure is anything that is printed as JSON or YAML.
-type structure interface{ runtime.Object }
 
 // table is aligned text. What it holds may come from other processes, so nothing in it moves the cursor.
 type table struct {

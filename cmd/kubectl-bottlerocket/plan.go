@@ -110,11 +110,14 @@ func (p *plugin) plan(ctx context.Context, o *planOptions) error {
 	now := p.now()
 	lead := findLeader(ctx, client, p.namespace(), now)
 	by := o.file
+	if by == "-" {
+		by = "standard input"
+	}
 	var instead func(policy.Settings) policy.Settings
 	if o.file != "" {
 		set, err := file.Decode(content, lead.options.Policy, time.LoadLocation)
 		if err != nil {
-			return errors.WithMessage(err, o.file)
+			return errors.WithMessage(err, by)
 		}
 		instead = func(policy.Settings) policy.Settings { return set }
 	}

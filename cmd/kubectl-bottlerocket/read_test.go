@@ -9,7 +9,7 @@ import (
 
 	"gotest.tools/v3/assert"
 	"gotest.tools/v3/golden"
-	"sigs.k8s.io/yaml"
+	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
 )
@@ -43,7 +43,9 @@ func TestRead(t *testing.T) {
 		for _, args := range []string{"status", "plan", "history canary-1"} {
 			var asJSON, asYAML any
 			assert.NilError(t, json.Unmarshal([]byte(c.run(strings.Fields(args+" -o json")...).out), &asJSON))
-			assert.NilError(t, yaml.Unmarshal([]byte(c.run(strings.Fields(args+" -o yaml")...).out), &asYAML))
+			converted, err := yaml.ToJSON([]byte(c.run(strings.Fields(args + " -o yaml")...).out))
+			assert.NilError(t, err)
+			assert.NilError(t, json.Unmarshal(converted, &asYAML))
 			assert.DeepEqual(t, asYAML, asJSON)
 			assert.Equal(t, asJSON.(map[string]any)["apiVersion"], version)
 		}
@@ -75,7 +77,7 @@ func TestRead(t *testing.T) {
 		got := c.run("plan", "--policy", path)
 		assert.Equal(t, got.status, 0, got.errs)
 		golden.Assert(t, strings.ReplaceAll(got.out, path, "FILE"), "plan-frozen.golden")
-		assert.Equal(t, c.runWith(text, "plan", "--policy", "-").out, strings.ReplaceAll(got.out, path, "-"))
+		assert.Equal(t, c.runWith(text, "plan", "--policy", "-").out, strings.ReplaceAll(got.out, path, "standard input"))
 		for _, r := range got.requests {
 			assert.Assert(t, strings.HasPrefix(r, "GET "), "%s", r)
 		}
@@ -102,7 +104,7 @@ func TestRead(t *testing.T) {
 
 	t.Run("a policy with a mistake", func(t *testing.T) {
 		got := c.runWith("version: 1\nmaxUnavailabel: 3\n", "plan", "--policy", "-")
-		assert.Equal(t, got.errs, "error: -: line 2: there is no field maxUnavailabel\n")
+		assert.Equal(t, got.errs, "error: standard input: line 2: there is no field maxUnavailabel\n")
 		assert.Equal(t, got.status, 1)
 	})
 }
