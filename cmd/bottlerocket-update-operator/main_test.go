@@ -26,7 +26,7 @@ func TestBadInput(t *testing.T) {
 		"flag of another mode": {[]string{"-agent", "-max-unavailable=2"}, exitUsage, "max-unavailable"},
 		"not a flag":           {append(controller, "now"), exitUsage, `"now" is not a flag`},
 		"bad duration":         {append(controller, "-soak=soon"), exitUsage, "soak"},
-		"impossible limit":     {append(controller, "-max-unavailable=0"), exitUsage, "limit of unavailable nodes is 0"},
+		"impossible limit":     {append(controller, "-max-unavailable=-1"), exitUsage, "is no limit"},
 		"lease times":          {append(controller, "-lease-duration=1s"), exitUsage, "-lease-duration must exceed"},
 		"no node name":         {[]string{"-agent", "-proxy-server=https://10.0.0.1"}, exitUsage, "node-name"},
 		"no kubeconfig":        {append(controller, "-kubeconfig=/nowhere/at/all"), exitFailed, "/nowhere/at/all"},

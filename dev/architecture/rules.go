@@ -26,6 +26,9 @@ var places = map[string]place{
 	"pkg/fleet":  {layer: layerPure, beside: []string{"pkg/marker", "pkg/intent"}},
 	"pkg/policy": {layer: layerPure, beside: []string{"pkg/marker", "pkg/intent", "pkg/fleet"}},
 
+	"pkg/policy/window": {layer: layerPure},
+	"pkg/policy/file":   {layer: layerPure, beside: []string{"pkg/marker", "pkg/policy/window"}},
+
 	"pkg/telemetry": {layer: layerEdge},
 	"pkg/drain":     {layer: layerEdge, beside: []string{"pkg/telemetry"}},
 	"pkg/kube":      {layer: layerEdge, beside: []string{"pkg/telemetry"}},
@@ -50,6 +53,8 @@ var pureImports = []string{
 	"errors", "fmt", "hash", "hash/crc32", "hash/fnv", "io", "iter", "maps", "math", "math/big", "math/bits", "reflect", "regexp", "slices", "sort",
 	"strconv", "strings", "text/tabwriter", "time", "unicode", "unicode/utf8", "unique",
 	"github.com/pkg/errors", "golang.org/x/mod/semver",
+	// The policy file and the ranges in it.
+	"go.yaml.in/yaml/v3", "github.com/Masterminds/semver/v3",
 }
 
 // impure are calls that pure packages' imports would let them make.
@@ -87,6 +92,7 @@ var reserved = map[string]string{
 	"github.com/spf13/cobra":                 pluginCommand,
 	"github.com/google/go-containerregistry": "dev/image",
 	"golang.org/x/crypto/x509roots":          "dev/image/roots",
+	"github.com/Masterminds/semver":          "pkg/policy/file",
 }
 
 // vague names say nothing about what is inside.

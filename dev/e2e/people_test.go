@@ -8,10 +8,11 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/manifest"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
 
 // Somebody drains a node in the middle of a rollout, while another one is updated: it stays theirs, and cordoned, until
-// they say otherwise (S5).
+// they say otherwise (S5). Meanwhile it counts as one that is out of service, so nobody else goes (S1).
 func TestSomebodyDrains(t *testing.T) {
 	long(t)
 	w := inWorld(t)
@@ -27,10 +28,18 @@ func TestSomebodyDrains(t *testing.T) {
 	}
 	_, err := w.Kubectl(t.Context(), "drain", theirs, "--ignore-daemonsets", "--delete-emptydir-data", "--timeout=2m")
 	assert.NilError(t, err)
-	await(t, "all are updated and that node is still cordoned", func() (bool, error) {
+	await(t, "theirs is updated and still cordoned, and the last one waits for people", func() (bool, error) {
 		nodes, err := w.views(t.Context())
 		for _, n := range nodes {
-			n.Unschedulable = n.Unschedulable != (n.Name == theirs)
+			switch n.Name {
+			case home:
+				if m := n.Marks.Waiting; m == nil || m.Reason != string(policy.ReasonUnavailableLimit) {
+					return false, err
+				}
+				continue
+			case theirs:
+				n.Unschedulable = !n.Unschedulable
+			}
 			if !w.rests(n) {
 				return false, err
 			}

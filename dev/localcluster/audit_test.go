@@ -35,6 +35,8 @@ type request struct {
 	Answer struct {
 		Code int `json:"code"`
 	} `json:"responseStatus"`
+	// Response is what came of a request, where the audit policy has it.
+	Response json.RawMessage `json:"responseObject"`
 }
 
 // account is the user name of a component's service account.
@@ -76,7 +78,7 @@ func (w *world) requests(t *testing.T, since time.Time) []request {
 	whole := content[:bytes.LastIndexByte(content, '\n')+1]
 	var list []request
 	lines := bufio.NewScanner(bytes.NewReader(whole))
-	lines.Buffer(nil, 1<<20)
+	lines.Buffer(nil, 1<<22)
 	for lines.Scan() {
 		var r request
 		assert.NilError(t, json.Unmarshal(lines.Bytes(), &r))

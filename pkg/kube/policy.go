@@ -53,8 +53,8 @@ type Policy struct {
 
 	mu    sync.Mutex
 	state PolicyState
-	// good tells if Settings were ever good ones.
-	good bool
+	// good tells if Settings were ever good ones, told if the watch said anything yet.
+	good, told bool
 }
 
 // NewPolicy returns a Policy that watches nothing yet: until it has, there is none.
@@ -86,9 +86,17 @@ func (p *Policy) WaitForSync(ctx context.Context) bool {
 	if !cache.WaitForCacheSync(ctx.Done(), p.c.Policy.HasSynced, p.c.Acknowledged.HasSynced) {
 		return false
 	}
-	if len(p.c.Policy.GetIndexer().ListKeys()) == 0 {
-		p.absent()
+	set, err := p.c.Defaults, error(nil)
+	if stands := p.c.Policy.GetIndexer().List(); len(stands) > 0 {
+		set, err = p.decode(stands[0])
 	}
+	p.mu.Lock()
+	// What the watch has told since is newer than the list, and than the absence of a policy in it.
+	if !p.told {
+		p.keep(set, err)
+	}
+	p.mu.Unlock()
+	p.c.Changed()
 	return true
 }
 
@@ -102,12 +110,14 @@ func (p *Policy) Current() PolicyState {
 // absent puts the defaults in force.
 func (p *Policy) absent() { p.put(p.c.Defaults, nil) }
 
-func (p *Policy) read(obj any) {
+func (p *Policy) read(obj any) { p.put(p.decode(obj)) }
+
+func (p *Policy) decode(obj any) (policy.Settings, error) {
 	config, ok := obj.(*corev1.ConfigMap)
 	if !ok {
-		return
+		return policy.Settings{}, errors.Errorf("%T is no ConfigMap", obj)
 	}
-	p.put(decodePolicy(config, p.c.Defaults))
+	return decodePolicy(config, p.c.Defaults)
 }
 
 func decodePolicy(config *corev1.ConfigMap, defaults policy.Settings) (policy.Settings, error) {
@@ -123,15 +133,21 @@ func policyProblem(err error) string { return "ConfigMap " + PolicyConfigMap + "
 
 func (p *Policy) put(set policy.Settings, err error) {
 	p.mu.Lock()
+	p.told = true
+	p.keep(set, err)
+	p.mu.Unlock()
+	p.c.Changed()
+}
+
+// keep takes in what was read; whoever calls it holds the lock.
+func (p *Policy) keep(set policy.Settings, err error) {
 	if err != nil {
 		p.state.Problem = policyProblem(err)
 		p.state.None = !p.good
-	} else {
-		p.good = true
-		p.state.Settings, p.state.Problem, p.state.None = set, "", false
+		return
 	}
-	p.mu.Unlock()
-	p.c.Changed()
+	p.good = true
+	p.state.Settings, p.state.Problem, p.state.None = set, "", false
 }
 
 func (p *Policy) acknowledge(obj any) {

@@ -1,8 +1,10 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 	"time"
 
@@ -81,14 +83,10 @@ func forget(known map[string]time.Time) {
 	if len(known) <= maxSeen {
 		return
 	}
-	var times []time.Time
-	for _, t := range known {
-		times = append(times, t)
-	}
-	slices.SortFunc(times, time.Time.Compare)
-	for v, t := range known {
-		if len(known) > maxSeen && !t.After(times[len(times)-maxSeen]) {
-			delete(known, v)
-		}
+	oldest := slices.SortedFunc(maps.Keys(known), func(a, b string) int {
+		return cmp.Or(known[a].Compare(known[b]), cmp.Compare(a, b))
+	})
+	for _, v := range oldest[:len(known)-maxSeen] {
+		delete(known, v)
 	}
 }

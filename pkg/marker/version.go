@@ -13,6 +13,9 @@ func ValidVersion(s string) bool {
 // CompareVersions orders two valid versions by semantic versioning: -1, 0 or 1; build metadata doesn't
 // count. A version that isn't valid is lower than every valid one, so that it never counts as an update.
 func CompareVersions(a, b string) int {
+	if a == b {
+		return 0
+	}
 	validA, validB := ValidVersion(a), ValidVersion(b)
 	switch {
 	case validA && validB:

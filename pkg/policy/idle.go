@@ -47,7 +47,7 @@ func (p *planner) idle(n *fleet.Node) {
 	case n.Leaving != "":
 		p.wait(n, phase, ReasonBeingRemoved, say("the node is on its way out of the cluster: {s}").with(n.Leaving))
 	default:
-		p.toStage = append(p.toStage, candidate{n, p.place(n), p.at})
+		p.toStage = append(p.toStage, p.candidate(n))
 	}
 }
 

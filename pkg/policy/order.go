@@ -2,73 +2,80 @@ package policy
 
 import (
 	"cmp"
+	"slices"
 
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 )
 
-// before puts those who could go in their order: interrupted starts first, whose slot is theirs already; nodes
-// that failed behind the others, and the controller's own node last. Then the oldest version first, those that
+// candidate is a node that could go.
+type candidate struct {
+	*fleet.Node
+	part *part
+	at   int
+	// rank comes before the version, and out, whether it is out of service already, after it.
+	rank uint8
+	out  bool
+	// round is how many nodes of its zone go before it.
+	round int
+}
+
+// candidate is the node that is being decided on.
+func (p *planner) candidate(n *fleet.Node) candidate {
+	c := candidate{Node: n, part: p.places[p.at], at: p.at, out: p.otherwiseOut(n)}
+	for _, behind := range []bool{!p.slot(n), n.ControllerHere, n.Marks.Failure != nil} {
+		c.rank <<= 1
+		if behind {
+			c.rank |= 1
+		}
+	}
+	return c
+}
+
+// before puts those who could go in their order: interrupted starts first, whose slot is theirs already; the
+// controller's own node last, and nodes that failed behind the others. Then the oldest version first, those that
 // are out of service already, and by name.
-func (p *planner) before(a, b candidate) int {
-	return cmp.Or(
-		-compareBool(p.slot(a.Node), p.slot(b.Node)),
-		compareBool(a.ControllerHere, b.ControllerHere),
-		compareBool(a.Marks.Failure != nil, b.Marks.Failure != nil),
-		marker.CompareVersions(a.Marks.Report.Current, b.Marks.Report.Current),
-		-compareBool(p.otherwiseOut(a.Node), p.otherwiseOut(b.Node)),
-		cmp.Compare(a.Name, b.Name),
-	)
+func before(a, b candidate) int {
+	return cmp.Or(alike(a, b), cmp.Compare(a.at, b.at))
+}
+
+// alike is 0 if only their names decide which of two comes first.
+func alike(a, b candidate) int {
+	if a.rank != b.rank {
+		return cmp.Compare(a.rank, b.rank)
+	}
+	if c := marker.CompareVersions(a.Marks.Report.Current, b.Marks.Report.Current); c != 0 {
+		return c
+	}
+	switch {
+	case a.out == b.out:
+		return 0
+	case a.out:
+		return -1
+	}
+	return 1
 }
 
 // zoneLabel is what nodes are spread over.
 const zoneLabel = "topology.kubernetes.io/zone"
 
-// spread lets nodes go in their order, and among those that come first alike one from the zone with the fewest
-// nodes in our hands.
-func (p *planner) spread(all []candidate, let func(candidate)) {
+// spread turns those that come first alike into a round through the zones, which begins with the zone that has the
+// fewest nodes in our hands.
+func (p *planner) spread(all []candidate) {
 	zones := map[string]int{}
 	for i := range p.Nodes {
 		if n := &p.Nodes[i]; n.Disrupted() || p.slot(n) {
 			zones[n.Labels[zoneLabel]]++
 		}
 	}
-	for len(all) > 0 {
-		// Where nothing can be had any more, all wait alike.
-		if p.fleet.full(false, false) {
-			for _, c := range all {
-				let(c)
-			}
-			return
+	for begin := 0; begin < len(all); {
+		end := begin
+		for ; end < len(all) && alike(all[begin], all[end]) == 0; end++ {
+			zone := all[end].Labels[zoneLabel]
+			all[end].round = zones[zone]
+			zones[zone]++
 		}
-		best := 0
-		for i := 1; i < len(all) && p.alike(all[0], all[i]) && zones[all[best].Labels[zoneLabel]] > 0; i++ {
-			if zones[all[i].Labels[zoneLabel]] < zones[all[best].Labels[zoneLabel]] {
-				best = i
-			}
-		}
-		c := all[best]
-		copy(all[1:best+1], all[:best])
-		all = all[1:]
-		before := p.fleet.held
-		let(c)
-		if p.fleet.held > before {
-			zones[c.Labels[zoneLabel]]++
-		}
+		slices.SortFunc(all[begin:end], func(a, b candidate) int { return cmp.Or(cmp.Compare(a.round, b.round), cmp.Compare(a.at, b.at)) })
+		begin = end
 	}
-}
-
-// alike tells if only their names decide which of two comes first.
-func (p *planner) alike(a, b candidate) bool {
-	return p.slot(a.Node) == p.slot(b.Node) && a.ControllerHere == b.ControllerHere && (a.Marks.Failure != nil) == (b.Marks.Failure != nil) &&
-		marker.CompareVersions(a.Marks.Report.Current, b.Marks.Report.Current) == 0 && p.otherwiseOut(a.Node) == p.otherwiseOut(b.Node)
-}
-
-func compareBool(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case b:
-		return -1
-	}
-	return 1
 }

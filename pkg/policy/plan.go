@@ -13,7 +13,7 @@ import (
 // Plan decides on one snapshot. Nodes that are in progress are looked at first, each by itself; what
 // is left of the limits then goes to those that wait, see order.go for who comes first.
 func Plan(s fleet.Snapshot, set Settings) Outcome {
-	if !slices.IsSortedFunc(s.Nodes, byName) {
+	if !sorted(s.Nodes) {
 		s.Nodes = slices.SortedFunc(slices.Values(s.Nodes), byName)
 	}
 	p := newPlanner(s, set)
@@ -34,6 +34,16 @@ func Plan(s fleet.Snapshot, set Settings) Outcome {
 
 func byName(a, b fleet.Node) int { return cmp.Compare(a.Name, b.Name) }
 
+// sorted looks at nodes where they are: they are large, and thousands.
+func sorted(nodes []fleet.Node) bool {
+	for i := 1; i < len(nodes); i++ {
+		if nodes[i].Name < nodes[i-1].Name {
+			return false
+		}
+	}
+	return true
+}
+
 type planner struct {
 	fleet.Snapshot
 	set Settings
@@ -42,6 +52,8 @@ type planner struct {
 	fleet  *part
 	groups []*part
 	rest   *part
+	// places are the parts that the nodes of the outcome are in.
+	places []*part
 	// both is the fleet, and the group of the node that is being decided on.
 	both [2]*part
 	// lost and staging are counts of the fleet as the plan leaves it; late are those that are Lost, or will
@@ -58,13 +70,6 @@ type planner struct {
 	toStage, toDisrupt []candidate
 	// at is the place of the node that is being decided on.
 	at int
-}
-
-// candidate is a node that could go.
-type candidate struct {
-	*fleet.Node
-	part *part
-	at   int
 }
 
 func newPlanner(s fleet.Snapshot, set Settings) *planner {
@@ -118,6 +123,7 @@ func (p *planner) count() {
 	}
 	p.out.Nodes = slices.Grow(p.out.Nodes, ours)
 	p.lost = lost
+	p.places = make([]*part, 0, ours)
 	p.countParts(ours)
 }
 
@@ -163,7 +169,9 @@ func (p *planner) maxLost(ours int) int { return p.set.MaxLost.Of(ours) }
 func (p *planner) countIn(n *fleet.Node, held, others bool) {
 	capacity := n.Labelled() && n.Leaving == ""
 	p.fleet.add(n, capacity, held, others)
-	if g := p.place(n); g != p.rest {
+	g := p.place(n)
+	p.places = append(p.places, g)
+	if g != p.rest {
 		g.add(n, capacity, held, others)
 	}
 }

@@ -139,6 +139,12 @@ func TestRules(t *testing.T) {
 		{"a group without nodes lets nobody by", []func(*policy.Settings){three, func(s *policy.Settings) { groups(s) }},
 			[]fleet.Node{node("a", stageOf("production"), prepared), node("c")},
 			map[string]string{"a": "wait AfterGroup"}},
+		{"the controller's own node doesn't wait for those that wait for its group (L1)", []func(*policy.Settings){three, func(s *policy.Settings) { groups(s) }},
+			[]fleet.Node{node("a", stageOf("canary"), prepared, controller), node("b", stageOf("production"), offered(v2)), node("c")},
+			map[string]string{"a": "Cordon SlotGranted", "b": "wait AfterGroup"}},
+		{"nor for those that the policy keeps from staging", []func(*policy.Settings){three, func(s *policy.Settings) { s.Versions.Deny = exactly(v3) }},
+			[]fleet.Node{node("a", prepared, controller), node("b", offered(v3)), node("c")},
+			map[string]string{"a": "Cordon SlotGranted", "b": "wait VersionDenied"}},
 		{"a group's own budget", []func(*policy.Settings){three, func(s *policy.Settings) {
 			groups(s, func(c, _ *policy.Group) { c.MaxUnavailable = policy.Count(1) })
 		}}, []fleet.Node{node("a", stageOf("canary"), prepared), node("b", stageOf("canary"), prepared), node("c", prepared), node("d")},
@@ -198,6 +204,9 @@ func TestRules(t *testing.T) {
 		{"not yet on so many", []func(*policy.Settings){func(s *policy.Settings) { s.MaxFailed = policy.Count(3) }},
 			[]fleet.Node{node("a", prepared), node("b", offered(v2), failedOnce(time.Hour, v2)), node("c", offered(v2), failedOnce(time.Hour, v2))},
 			map[string]string{"a": "Cordon SlotGranted"}},
+		{"a node on which it failed twice is one", []func(*policy.Settings){func(s *policy.Settings) { s.MaxFailed = policy.Count(2) }},
+			[]fleet.Node{node("a", prepared), node("b", lost, failedOnce(time.Hour, v2)), node("c")},
+			map[string]string{"a": "Cordon SlotGranted", "b": "wait Lost"}},
 		{"what a drain failed at is no version's fault", []func(*policy.Settings){func(s *policy.Settings) { s.MaxFailed = policy.Count(1) }},
 			[]fleet.Node{node("a", prepared), node("c", offered(v2), failedOnce(time.Hour, v2), with(func(n *fleet.Node) {
 				n.Marks.History = []marker.Attempt{{Version: v2, Outcome: marker.OutcomeFailed, Reason: string(policy.ReasonDrainDeadline)}}

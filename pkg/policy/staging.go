@@ -50,7 +50,7 @@ func (p *planner) prepared(n *fleet.Node) {
 	case n.Leaving != "":
 		p.hold(n, ReasonBeingRemoved, say("staged; the node is on its way out of the cluster: {s}").with(n.Leaving))
 	default:
-		p.toDisrupt = append(p.toDisrupt, candidate{n, p.place(n), p.at})
+		p.toDisrupt = append(p.toDisrupt, p.candidate(n))
 	}
 }
 

@@ -10,9 +10,14 @@ import (
 
 // start hands out what the limits leave.
 func (p *planner) start() {
-	slices.SortFunc(p.toStage, p.before)
-	slices.SortFunc(p.toDisrupt, p.before)
-	p.spread(p.toDisrupt, p.disrupt)
+	slices.SortFunc(p.toStage, before)
+	slices.SortFunc(p.toDisrupt, before)
+	if !p.fleet.full(false, false) {
+		p.spread(p.toDisrupt)
+	}
+	for _, c := range p.toDisrupt {
+		p.disrupt(c)
+	}
 	for _, c := range p.toStage {
 		p.stage(c)
 	}
@@ -130,9 +135,14 @@ func (p *planner) parts(c candidate) []*part {
 }
 
 // othersFirst tells if any other node is about to be staged. That is bounded: each of them either gets
-// there or fails and backs off. Those that are staged were asked before the controller's own node in
+// there or fails and backs off. One that the policy keeps from it, the group of this very node going first
+// for example, may wait for ever, and isn't waited for. Those that are staged were asked before the controller's own node in
 // this pass; what keeps them back, no other node to take their pods for example, needn't keep it back.
-func (p *planner) othersFirst() bool { return p.staging > 0 || len(p.toStage) > 0 }
+func (p *planner) othersFirst() bool {
+	return p.staging > 0 || slices.ContainsFunc(p.toStage, func(c candidate) bool {
+		return p.mayStart(c, c.Marks.Report.Available).reason == "" && p.windowOf(c.part).stage.reason == ""
+	})
+}
 
 func (p *planner) stage(c candidate) {
 	p.at = c.at

@@ -90,15 +90,20 @@ func (p *planner) stopVersions() {
 // countFailed counts on how many nodes each version failed, by their own marks: at the host, or after the
 // reboot. What a drain failed at is no version's fault.
 func (p *planner) countFailed(n *fleet.Node) {
+	lost := ""
+	if p.isLost(n) {
+		lost = n.Marks.Intent.Target
+	}
+	if lost != "" {
+		p.failed[lost]++
+	}
 	if f := n.Marks.Failure; f != nil {
 		for _, v := range f.Versions {
-			if blames(n, v) {
+			// One that failed here before and is Lost in its next attempt is one node all the same.
+			if v != lost && blames(n, v) {
 				p.failed[v]++
 			}
 		}
-	}
-	if v := n.Marks.Intent.Target; v != "" && p.isLost(n) {
-		p.failed[v]++
 	}
 }
 

@@ -37,6 +37,13 @@ type checks struct {
 	reasons map[string]map[policy.Reason]bool
 	// held is the most nodes that were in our hands at once.
 	held int
+	// times are when each revision was written, from that of the first write on.
+	times []time.Time
+	// history is what stood of each node, by UID, and known when a version was first seen on any.
+	history map[string][]stood
+	known   map[string]time.Time
+	// went are the machines that rebooted into each version.
+	went map[string]map[string]bool
 }
 
 // watched is what is known of one Node object, by UID.
@@ -88,6 +95,7 @@ func (c *checks) told(node string, r policy.Reason) {
 // wrote is told of every write.
 func (c *checks) wrote(actor string, r apiserver.Request, before, after runtime.Object) {
 	w := c.w
+	c.times = append(c.times, w.now)
 	controller := strings.HasPrefix(actor, "controller-")
 	if (controller || actor == "proxy") && r.Resource != "leases" {
 		c.writes++
@@ -99,10 +107,14 @@ func (c *checks) wrote(actor string, r apiserver.Request, before, after runtime.
 	case "configmaps":
 		if controller {
 			c.slots(actor)
+			b, _ := before.(*corev1.ConfigMap)
+			a, _ := after.(*corev1.ConfigMap)
+			c.takes(actor, b, a)
 		}
 	case "nodes":
 		b, _ := before.(*corev1.Node)
 		a, _ := after.(*corev1.Node)
+		c.remember(b, a)
 		c.node(actor, controller, b, a)
 	case "pods":
 		b, _ := before.(*corev1.Pod)

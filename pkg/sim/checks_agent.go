@@ -102,6 +102,7 @@ func (c *checks) reboot(m *machine) {
 		return
 	}
 	k := c.of(n)
+	c.goes(m, annotation(n, marker.KeyTargetVersion))
 	if !n.Spec.Unschedulable && !k.handsOff[m.asked] {
 		w.violate("S2", "%s reboots and is not cordoned", n.Name)
 	}

@@ -2,12 +2,15 @@ package sim
 
 import (
 	"encoding/json"
+	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
 
 // cordon: S1, counted on what is stored, with the settings of the controller that writes.
@@ -33,7 +36,11 @@ func (c *checks) cordon(actor string, before, after *corev1.Node) {
 		}
 	}
 	all := len(w.server.Nodes())
-	maxUnavailable, maxLost := p.settings.MaxUnavailable.Of(all), p.settings.MaxLost.Of(all)
+	// Who took its slot by a policy that the others don't know of any more may still use it.
+	maxUnavailable, maxLost := 0, p.settings.MaxLost.Of(all)
+	for _, other := range w.controllers {
+		maxUnavailable = max(maxUnavailable, most(other.decided.set.MaxUnavailable, all))
+	}
 	if certain > maxLost && w.now.Sub(p.jumpedAt) > time.Minute {
 		// A pass that began before its clock jumped counts by the time before.
 		w.violate("S1", "%s cordons %s although %d nodes are Lost, with maxLost %d", actor, after.Name, certain, maxLost)
@@ -83,14 +90,14 @@ func (w *world) holdsSlot(n *corev1.Node) bool {
 	return ok
 }
 
-// lost is the design's definition, by the clock of the controller that decides. Not every controller has
+// lost is the design's definition, by the clock of the controller when it decided. Not every controller has
 // seen yet what an agent or a kubelet says now: certain leaves out who may be coming back.
 func (c *checks) lost(n *corev1.Node, p *controllerProcess, certain bool) bool {
 	since, err := time.Parse(time.RFC3339, annotation(n, marker.KeyIntentTime))
 	if err != nil {
 		return false
 	}
-	now := p.process.now()
+	now := p.decided.at
 	d := p.settings.Deadlines
 	age := now.Sub(since)
 	if since.After(now.Add(p.settings.RetryMax)) {
@@ -110,4 +117,115 @@ func (c *checks) lost(n *corev1.Node, p *controllerProcess, certain bool) bool {
 		return !certain && age >= p.settings.Soak+d.Return
 	}
 	return false
+}
+
+// scope is a part of the fleet with a budget: all of it, a group, or a zone of either.
+type scope struct {
+	name  string
+	limit policy.Limit
+	in    func(n *corev1.Node) bool
+}
+
+// scopes are those that a node is in.
+func scopes(set *policy.Settings, n *corev1.Node) []scope {
+	in := everyone
+	all := []scope{{"the fleet", set.MaxUnavailable, in}}
+	zones := func(name string, r *policy.Rules, in func(*corev1.Node) bool) {
+		for _, t := range r.Topology {
+			value := n.Labels[t.Key]
+			all = append(all, scope{fmt.Sprintf("%s=%s of %s", t.Key, value, name), t.MaxUnavailable, func(n *corev1.Node) bool { return in(n) && n.Labels[t.Key] == value }})
+		}
+	}
+	zones("the fleet", &set.Rules, in)
+	if g := groupOf(set, n); g != nil {
+		in = func(n *corev1.Node) bool { return groupOf(set, n) == g }
+		all = append(all, scope{"group " + g.Name, g.MaxUnavailable, in})
+		zones("group "+g.Name, &g.Rules, in)
+	}
+	return all
+}
+
+// takes holds new slots against every budget of the policy by which they are taken (S1): the list is written by
+// comparing, so what is stored now is what was counted. Slots of nodes that are gone count for the fleet alone.
+func (c *checks) takes(actor string, before, after *corev1.ConfigMap) {
+	w := c.w
+	old, now := holders(before), holders(after)
+	if old == nil || now == nil {
+		return
+	}
+	p := w.controllerNamed(actor)
+	d := &p.decided
+	var inHands, taken []*corev1.Node
+	lost := map[*corev1.Node]bool{}
+	gone := len(now)
+	for _, n := range w.server.Nodes() {
+		_, slot := now[string(n.UID)]
+		if slot {
+			gone--
+		}
+		if !slot && (!has(n, marker.KeyDisruption) || c.tampered[string(n.UID)]) {
+			continue
+		}
+		inHands = append(inHands, n)
+		if has(n, marker.KeyDisruption) && (c.tampered[string(n.UID)] || c.lost(n, p, false)) {
+			lost[n] = true
+		}
+		if _, had := old[string(n.UID)]; slot && !had {
+			taken = append(taken, n)
+		}
+	}
+	for _, n := range taken {
+		c.count("S1")
+		for _, s := range scopes(&d.set, n) {
+			held, lent := 0, 0
+			if s.name == "the fleet" {
+				held = gone
+			}
+			for _, other := range inHands {
+				if s.in(other) {
+					held++
+					if lost[other] {
+						lent++
+					}
+				}
+			}
+			limit := most(s.limit, c.capacity(d.shown, s.in)) + min(lent, most(p.settings.MaxLost, len(w.server.Nodes())))
+			if held > limit {
+				w.violate("S1", "%s takes a slot for %s: %d nodes of %s are in our hands then, with a limit of %d", actor, n.Name, held, s.name, limit)
+			}
+		}
+		c.domains(actor, "the fleet", &d.set.Rules, n, taken, inHands, lost, everyone)
+		if g := groupOf(&d.set, n); g != nil {
+			c.domains(actor, "group "+g.Name, &g.Rules, n, taken, inHands, lost, func(n *corev1.Node) bool { return groupOf(&d.set, n) == g })
+		}
+	}
+}
+
+// domains: a node whose zone has none in our hands only goes if not too many other zones have.
+func (c *checks) domains(actor, name string, r *policy.Rules, n *corev1.Node, taken, inHands []*corev1.Node, lost map[*corev1.Node]bool, in func(*corev1.Node) bool) {
+	for _, t := range r.Topology {
+		values := map[string]bool{}
+		begun := false
+		for _, other := range inHands {
+			if in(other) && !lost[other] {
+				values[other.Labels[t.Key]] = true
+				begun = begun || other.Labels[t.Key] == n.Labels[t.Key] && !slices.Contains(taken, other)
+			}
+		}
+		if t.MaxDomains > 0 && !begun && len(values) > t.MaxDomains {
+			c.w.violate("S1", "%s takes a slot for %s: nodes with %d values of %s of %s are in our hands then, with a limit of %d", actor, n.Name, len(values), t.Key, name, t.MaxDomains)
+		}
+	}
+}
+
+// holders reads a list of slots; nil: there is none that can be read.
+func holders(cm *corev1.ConfigMap) map[string]string {
+	if cm == nil {
+		return nil
+	}
+	held := map[string]string{}
+	if json.Unmarshal([]byte(cm.Data["slots"]), &held) != nil {
+		return nil
+	}
+	return held
 }

@@ -24,11 +24,17 @@ func (c *checks) decided(actor string, before, after *corev1.Node) {
 			w.violate("S5", "%s changed %s of %s", actor, key, after.Name)
 		}
 	}
+	if has(after, marker.KeyDisruption) && !has(before, marker.KeyDisruption) {
+		c.starts(actor, after, "the cordon of")
+	}
 	leaves := !has(after, marker.KeyIntentID) && has(before, marker.KeyIntentID)
 	id, action := annotation(after, marker.KeyIntentID), annotation(after, marker.KeyActionWanted)
 	if id != annotation(before, marker.KeyIntentID) && !leaves {
 		w.note(actor, "%s: wants %s %s", after.Name, action, annotation(after, marker.KeyTargetVersion))
 		c.count("S6")
+		if action == string(marker.ActionPrepareUpdate) {
+			c.starts(actor, after, "the staging on")
+		}
 		if (action == string(marker.ActionPrepareUpdate) || action == string(marker.ActionRebootUpdate)) && has(before, marker.KeyPaused) &&
 			!(action == string(marker.ActionRebootUpdate) && before.Status.NodeInfo.BootID != annotation(before, marker.KeyRebootFrom)) {
 			w.violate("S6", "%s starts %s on %s, which is paused", actor, action, after.Name)
@@ -126,6 +132,7 @@ func (c *checks) beforeReboot(actor string, n *corev1.Node) {
 		// It was rebooted already; nothing is asked of it but to say so.
 		return
 	}
+	c.goesOn(actor, n)
 	if !n.Spec.Unschedulable {
 		w.violate("S2", "%s asks %s to reboot, which is not cordoned", actor, n.Name)
 	}
@@ -154,8 +161,10 @@ func lastOutcome(n *corev1.Node) string {
 }
 
 type attempt struct {
-	Version string `json:"version"`
-	Outcome string `json:"outcome"`
+	Version string    `json:"version"`
+	Outcome string    `json:"outcome"`
+	Reason  string    `json:"reason"`
+	Ended   time.Time `json:"ended"`
 }
 
 func history(n *corev1.Node) []attempt {

@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"fmt"
+	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -51,6 +52,7 @@ func (k *cluster) register(m *machine) {
 	if m.labelled {
 		n.Labels[string(marker.KeyInterfaceVersion)] = "2.0.0"
 	}
+	maps.Copy(n.Labels, m.labels)
 	must(k.client.CoreV1().Nodes().Create(background, n, metav1.CreateOptions{}))
 	k.daemons(m)
 }

@@ -37,9 +37,15 @@ type controllerProcess struct {
 	// home is the machine that it runs on.
 	home    *machine
 	process *process
-	// settings are what it was started with.
+	// settings are what it was started with, and hold where the policy file says nothing.
 	settings policy.Settings
-	leading  bool
+	// policy is what it makes of the policy file, and told what it was shown of it; decided is on what the pass
+	// under way decides.
+	policy  *kube.Policy
+	told    told
+	decided decision
+	nodes   *feed
+	leading bool
 	// renewed is when its lease was renewed last.
 	renewed time.Time
 	// lives counts its processes.
@@ -72,6 +78,7 @@ func (c *controllerProcess) start() {
 	c.process = c.w.newProcess(c.name)
 	c.process.clock = offset
 	c.leading, c.term, c.looked = false, nil, map[string]int64{}
+	c.told, c.decided = told{w: c.w, defaults: c.settings, none: true}, decision{}
 	c.process.spawn(c.w.between(0, time.Second), c.main)
 }
 
@@ -86,20 +93,26 @@ func (c *controllerProcess) main(t *thread) {
 	w, p := c.w, c.process
 	client := w.server.Client(c.name, p.around)
 	nodes, agents := newInformer(cache.Indexers{}), newInformer(kube.AgentIndexers())
-	cluster, err := kube.NewCluster(kube.ClusterConfig{
-		Client: client, Namespace: namespace, Nodes: nodes, Agents: agents, Now: p.now, Log: w.log,
-		Changed: func() {
-			if c.term != nil {
-				c.term.Changed()
-			}
-		},
-	})
-	if err != nil {
-		panic(err)
+	changed := func() {
+		if c.term != nil {
+			c.term.Changed()
+		}
 	}
+	cluster := must(kube.NewCluster(kube.ClusterConfig{
+		Client: client, Namespace: namespace, Nodes: nodes, Agents: agents, Now: p.now, Log: w.log, Changed: changed,
+	}))
+	file, acknowledged := newInformer(cache.Indexers{}), newInformer(cache.Indexers{})
+	c.policy = must(kube.NewPolicy(kube.PolicyConfig{Policy: file, Acknowledged: acknowledged, Defaults: c.settings, Changed: changed}))
 	t.pause(w.hop())
-	w.open(p, apiserver.Selection{Resource: "nodes"}, nodes)
+	c.nodes = w.open(p, apiserver.Selection{Resource: "nodes"}, nodes)
 	w.open(p, apiserver.Selection{Resource: "pods", Namespace: namespace, LabelSelector: agentLabels}, agents)
+	if w.scenario.governed() {
+		w.open(p, named(kube.PolicyConfigMap), &telling{sink: file, tell: c.told.file})
+		w.open(p, named(kube.AcknowledgedConfigMap), &telling{sink: acknowledged, tell: c.told.acknowledge})
+	} else {
+		c.told.file(nil)
+	}
+	c.policy.WaitForSync(background)
 	lease := &election{c: c, t: t, client: client, identity: fmt.Sprintf("%s_%d", c.name, c.lives)}
 	for {
 		for !lease.acquire() {
@@ -200,8 +213,11 @@ func (c *controllerProcess) nodeName() string {
 	return c.home.nodeName
 }
 
-// Current is for controller.Policies.
-func (c *controllerProcess) Current() kube.PolicyState { return kube.PolicyState{Settings: c.settings} }
+// Current is for controller.Policies. A pass asks once, before it looks at anything else.
+func (c *controllerProcess) Current() kube.PolicyState {
+	c.decided = decision{told: c.told, at: c.process.now(), real: c.w.now, shown: c.nodes.shown()}
+	return c.policy.Current()
+}
 
 // recorder is controller.Events.
 type recorder struct{ c *controllerProcess }

@@ -1,7 +1,7 @@
 // Package sim plays whole rollouts on a virtual clock and looks for one that breaks a promise of the
 // operator (design, section 4; docs/safety.md). It is test support and no part of the product.
 //
-// Real in it are policy.Plan and policy.Work, kube.Cluster, drain.Drainer and controller.Term, the agent
+// Real in it are policy.Plan and policy.Work, kube.Cluster, kube.Policy, drain.Drainer and controller.Term, the agent
 // with its client of the Update API, authorizer.ParsePatch and Judge, and the host simulator of
 // dev/hostsim. Simulated are the API server (pkg/sim/apiserver, held against a real one), the network and
 // the watches between, the election by the rules of client-go's, and what of Kubernetes the operator

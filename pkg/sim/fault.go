@@ -134,6 +134,9 @@ func (w *world) apply(f Fault) {
 	case NewRelease:
 		w.strike(f.Kind)
 		w.release()
+	case BadRelease:
+		w.strike(f.Kind)
+		w.badRelease()
 	case Withdrawn:
 		w.strike(f.Kind)
 		version := w.newest
@@ -358,6 +361,17 @@ func (w *world) person(m *machine, f Fault) {
 				}
 			})
 		})
+	case PersonWritesPolicy:
+		if done = len(w.scenario.Policies) > 0; done {
+			w.writePolicy(w.scenario.Policies[f.N%len(w.scenario.Policies)].Text())
+		}
+	case PersonBreaksPolicy:
+		done = w.breakPolicy(f)
+	case PersonDeletesPolicy:
+		done = w.deletePolicy()
+	case PersonAcknowledges:
+		w.acknowledge()
+		done = true
 	case PersonEditsSlots:
 		done = w.editSlots(f)
 	case PersonRetries:
@@ -512,7 +526,7 @@ func (m *machine) countStrikes() {
 	for _, f := range m.host.Faults() {
 		r := now[f.ID]
 		now[f.ID] = remaining{r.strikes + f.Count, maxTime(r.until, f.Until)}
-		if f.Count == 0 {
+		if f.Count == 0 && f.Version == "" {
 			w.strike(Kind(f.ID))
 		}
 	}

@@ -21,8 +21,9 @@ type feed struct {
 	watch *apiserver.Watch
 	// stuck is until when nothing is shown.
 	stuck time.Time
-	// due tells that a delivery is on its way.
+	// due tells that a delivery is on its way; upTo is then up to when all was shown.
 	due  bool
+	upTo time.Time
 	sink sink
 	// last is the event that was shown last, to be shown twice.
 	last *apiserver.Event
@@ -54,6 +55,7 @@ func (f *feed) list(old bool) {
 					w.strike(StaleList)
 					f.sink.replace(objects)
 					f.schedule()
+					f.upTo = w.checks.when(back)
 					return
 				}
 			}
@@ -76,7 +78,7 @@ func (f *feed) schedule() {
 	if f.due || f.p.dead {
 		return
 	}
-	f.due = true
+	f.due, f.upTo = true, w.now
 	lag := w.between(time.Millisecond, 30*time.Millisecond)
 	if !w.calm && w.chance(50) {
 		lag = w.between(30*time.Millisecond, 2*time.Second)
@@ -101,9 +103,12 @@ func (f *feed) deliver() {
 	}
 	if w.now.Before(f.stuck) || w.now.Before(w.apiDown) {
 		f.stuck = maxTime(f.stuck, w.apiDown)
+		upTo := f.upTo
 		f.schedule()
+		f.upTo = upTo
 		return
 	}
+	upTo := f.upTo
 	for range 1 + w.rng.IntN(4) {
 		e, ok := f.watch.Next()
 		if !ok {
@@ -115,10 +120,19 @@ func (f *feed) deliver() {
 			f.list(false)
 			return
 		}
-		f.last = &e
+		f.last, upTo = &e, e.At
 		f.sink.event(e)
 	}
 	f.schedule()
+	f.upTo = upTo
+}
+
+// shown is up to when the process has been shown all that happened.
+func (f *feed) shown() time.Time {
+	if f.due {
+		return f.upTo
+	}
+	return f.p.w.now
 }
 
 func maxTime(a, b time.Time) time.Time {

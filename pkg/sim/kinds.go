@@ -47,15 +47,27 @@ const (
 	PolicyChanged    Kind = "policy-changed"
 	NewRelease       Kind = "new-release"
 	Withdrawn        Kind = "withdrawn"
+
+	PersonWritesPolicy  Kind = "person-writes-policy"
+	PersonBreaksPolicy  Kind = "person-breaks-policy"
+	PersonDeletesPolicy Kind = "person-deletes-policy"
+	PersonAcknowledges  Kind = "person-acknowledges"
+	BadRelease          Kind = "bad-release"
 )
 
-var kinds = []Kind{CrashController, FreezeController, CrashAgent, FreezeAgent, ProxyDown, APIServerDown, LostRequest, LostAnswer,
+// always are those that any scenario may hold, and governing those of scenarios with a policy file.
+var always = []Kind{CrashController, FreezeController, CrashAgent, FreezeAgent, ProxyDown, APIServerDown, LostRequest, LostAnswer,
 	SlowRequest, SlowAnswer, Throttled, WatchLag, WatchRepeat, WatchRestart, Compaction, StaleList, ControllerClock, ProxyClock, AgentClock,
 	PowerCut, SlowBoot, NeverReturns, NodeFlaps, NodeUnwell, NodeDeleted, NodeRenamed, AgentPodReplaced, FrozenBudget, StuckPod, LateBinding,
 	PersonCordons, PersonUncordons, PersonPauses, PersonUnlabels, PersonEditsMarks, PersonEditsSlots, PersonRetries, PolicyChanged,
 	NewRelease, Withdrawn,
 	"F1", "F2", "F3", "F4", "F5", "F6", "F7", "F8", "F9", "F10", "F11", "F12", "F13", "F14", "F15", "F16", "F17", "F18", "F19", "F20",
 	"F21", "F22", "F23", "F24", "F25", "F26", "F27", "F28", "F29", "F30"}
+
+var (
+	governing = []Kind{PersonWritesPolicy, PersonBreaksPolicy, PersonDeletesPolicy, PersonAcknowledges, BadRelease}
+	kinds     = slices.Concat(always, governing)
+)
 
 // Kinds is the closed list.
 func Kinds() []Kind { return slices.Clone(kinds) }

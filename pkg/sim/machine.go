@@ -23,8 +23,9 @@ type machine struct {
 	slow time.Duration
 	// unwell: its kubelet says that it is not Ready.
 	unwell bool
-	// labelled: users want it in the operator's care.
+	// labelled: users want it in the operator's care. labels are those that a policy chooses nodes by.
 	labelled bool
+	labels   map[string]string
 	// boots counts its boots, for what is due only in the same boot.
 	boots int
 
@@ -41,7 +42,7 @@ type machine struct {
 }
 
 func (w *world) newMachine(i int) *machine {
-	m := &machine{w: w, name: fmt.Sprintf("machine-%d", i), nodeName: fmt.Sprintf("node-%d", i), labelled: true, rebooted: map[string]int{}}
+	m := &machine{w: w, name: fmt.Sprintf("machine-%d", i), nodeName: fmt.Sprintf("node-%d", i), labelled: true, rebooted: map[string]int{}, labels: w.scenario.labels(i)}
 	prepare := 4 * time.Second
 	if w.chance(6) {
 		// Long enough for an agent to look less often.

@@ -54,6 +54,9 @@ func Run(s Scenario) Result {
 
 func (w *world) begun() time.Time { return w.trace.begun }
 
+// start is when every run begins.
+var start = time.Date(2026, 9, 21, 9, 0, 0, 0, time.UTC)
+
 var shared = struct {
 	controller *controller.Metrics
 	agent      *agent.Metrics
@@ -61,10 +64,10 @@ var shared = struct {
 
 func newWorld(s Scenario) *world {
 	w := &world{scenario: s, settings: s.settings(), rng: rand.New(rand.NewPCG(s.Seed, 2)),
-		now: time.Date(2026, 9, 21, 9, 0, 0, 0, time.UTC), repo: &hostsim.Repo{}, struck: map[Kind]int{}, log: quiet(), newest: firstVersion,
+		now: start, repo: &hostsim.Repo{}, struck: map[Kind]int{}, log: quiet(), newest: firstVersion,
 		controllerMetrics: shared.controller, agentMetrics: shared.agent}
 	w.trace.begun = w.now
-	w.checks = checks{w: w, counted: map[string]int{}, nodes: map[string]*watched{}, came: map[string]int64{}, givenBack: map[string]time.Time{}, tampered: map[string]bool{}, reasons: map[string]map[policy.Reason]bool{}}
+	w.checks = checks{w: w, counted: map[string]int{}, history: map[string][]stood{}, known: map[string]time.Time{}, went: map[string]map[string]bool{}, nodes: map[string]*watched{}, came: map[string]int64{}, givenBack: map[string]time.Time{}, tampered: map[string]bool{}, reasons: map[string]map[policy.Reason]bool{}}
 	w.server = apiserver.New(func() time.Time { return w.now })
 	w.server.OnWrite(w.checks.wrote)
 	w.people = w.server.Client(people, func(_ apiserver.Request, run func() error) error { return run() })
@@ -89,6 +92,9 @@ func (w *world) setUp() {
 		w.cluster.kubeletReports(m, true)
 		w.after(5*time.Minute, m.inBoot(m.heartbeat))
 	}
+	if len(w.scenario.Policies) > 0 {
+		w.writePolicy(w.scenario.Policies[0].Text())
+	}
 	for i := range w.scenario.Controllers {
 		w.newController(i, w.machines[i%len(w.machines)]).start()
 	}
@@ -112,7 +118,7 @@ func (w *world) setUp() {
 
 // explain asks now and then what the operator would say of every node.
 func (w *world) explain() {
-	w.checks.explained(policy.Plan(w.snapshot(), w.settings))
+	w.checks.explained(policy.Plan(w.snapshot(), w.stands()))
 	w.after(5*time.Minute, w.explain)
 }
 
@@ -127,6 +133,9 @@ func (w *world) snapshot() fleet.Snapshot {
 
 // peace ends all that goes wrong. What people want on purpose, and what is broken for good, stays.
 func (w *world) peace() {
+	for _, version := range w.bad {
+		w.checks.touchedBy(version)
+	}
 	w.calm = true
 	w.note("fault", "everything is put right")
 	w.proxyDown, w.apiDown, w.proxyClock = time.Time{}, time.Time{}, 0
@@ -183,7 +192,7 @@ func (w *world) peace() {
 				}
 			}
 		})
-		if !m.labelled && i%2 == 0 {
+		if !m.labelled && (i%2 == 0 || i < w.scenario.Canaries) {
 			w.label(m, true)
 		}
 		if m.up {
@@ -198,6 +207,7 @@ func (w *world) peace() {
 	}
 	w.publish(w.newest, nil)
 	_ = w.repo.SetMaxVersion(variant, arch, w.newest)
+	w.endPolicies()
 	w.after(2*time.Minute, w.tidy)
 }
 
@@ -312,7 +322,7 @@ func (w *world) atTheEnd() {
 			w.violate("S5", "%s ends uncordoned, and somebody had cordoned it", n.Name)
 		}
 	}
-	w.checks.explained(policy.Plan(w.snapshot(), w.settings))
+	w.checks.explained(policy.Plan(w.snapshot(), w.stands()))
 }
 
 func (w *world) result() Result {

@@ -30,6 +30,12 @@ type Scenario struct {
 	// Trouble is how long things go wrong; after it everybody but the operator leaves the fleet in peace.
 	Trouble time.Duration
 	Faults  []Fault
+	// Zones is how many zones the nodes are in, in turn, and Canaries how many of them, the first ones, are labelled
+	// as canaries.
+	Zones, Canaries int
+	// Policies are policy files: the first stands from the beginning, the last once everything is put right, and
+	// people write any of them meanwhile. Without one there is no ConfigMap.
+	Policies []Rules
 }
 
 // Fault is one thing that goes wrong, or that somebody does.
@@ -81,7 +87,7 @@ func Generate(seed uint64) Scenario {
 	// A few kinds, often: what goes wrong together once is found sooner than by drawing from all of them.
 	some := make([]Kind, 1+r.IntN(8))
 	for i := range some {
-		some[i] = kinds[r.IntN(len(kinds))]
+		some[i] = always[r.IntN(len(always))]
 	}
 	for range 1 + r.IntN(3*len(some)+6) {
 		f := Fault{
@@ -104,6 +110,8 @@ func Generate(seed uint64) Scenario {
 				For: time.Duration(r.Int64N(int64(1<<r.IntN(7)) * int64(time.Second))).Truncate(time.Millisecond)})
 		}
 	}
+	// From numbers of their own, so that a seed's other troubles are what they were before there were policies.
+	s.govern(rand.New(rand.NewPCG(seed, 3)))
 	slices.SortStableFunc(s.Faults, func(a, b Fault) int { return int(a.At - b.At) })
 	return s
 }
@@ -132,10 +140,25 @@ func (s Scenario) settings() policy.Settings {
 func (s Scenario) Write(w io.Writer) error {
 	_, err := fmt.Fprintf(w, "seed %d\nnodes %d\ncontrollers %d\nmax-unavailable %d\nmax-lost %d\nmax-staging %d\nsoak %s\nrefresh %s\nlive %s\ntrouble %s\n",
 		s.Seed, s.Nodes, s.Controllers, s.MaxUnavailable, s.MaxLost, s.MaxStaging, s.Soak, s.Refresh, s.Live, s.Trouble)
-	for _, f := range s.Faults {
+	write := func(format string, args ...any) {
 		if err == nil {
-			_, err = fmt.Fprintf(w, "fault %s\n", f)
+			_, err = fmt.Fprintf(w, format, args...)
 		}
+	}
+	if s.Zones > 0 {
+		write("zones %d\n", s.Zones)
+	}
+	if s.Canaries > 0 {
+		write("canaries %d\n", s.Canaries)
+	}
+	for i, p := range s.Policies {
+		write("policy %d\n", i)
+		for _, rule := range p {
+			write("policy %d %s\n", i, rule)
+		}
+	}
+	for _, f := range s.Faults {
+		write("fault %s\n", f)
 	}
 	return errors.Wrap(err, "writing scenario")
 }
@@ -160,8 +183,11 @@ func Read(r io.Reader) (Scenario, error) {
 }
 
 func (s *Scenario) line(words []string) error {
-	if words[0] == "fault" {
+	switch words[0] {
+	case "fault":
 		return s.fault(words[1:])
+	case "policy":
+		return s.policy(words[1:])
 	}
 	if len(words) != 2 {
 		return errors.New("a name and a value are needed")
@@ -181,6 +207,10 @@ func (s *Scenario) line(words []string) error {
 		number(&s.MaxLost)
 	case "max-staging":
 		number(&s.MaxStaging)
+	case "zones":
+		number(&s.Zones)
+	case "canaries":
+		number(&s.Canaries)
 	case "soak":
 		duration(&s.Soak)
 	case "refresh":
@@ -193,6 +223,24 @@ func (s *Scenario) line(words []string) error {
 		return errors.New("no such name")
 	}
 	return errors.Wrap(err, "reading the value")
+}
+
+// policy reads a line of a policy file, by the file's number. They come in their order.
+func (s *Scenario) policy(words []string) error {
+	if len(words) == 0 {
+		return errors.New("a policy's number is needed")
+	}
+	n, err := strconv.Atoi(words[0])
+	if err != nil || n < 0 || n > len(s.Policies) || n < len(s.Policies)-1 {
+		return errors.New("policies are numbered from 0 on, and come in their order")
+	}
+	if n == len(s.Policies) {
+		s.Policies = append(s.Policies, nil)
+	}
+	if len(words) > 1 {
+		s.Policies[n] = append(s.Policies[n], strings.Join(words[1:], " "))
+	}
+	return nil
 }
 
 func (s *Scenario) fault(words []string) error {

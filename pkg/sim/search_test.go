@@ -101,6 +101,9 @@ func TestScenarioText(t *testing.T) {
 		"fault 1s earthquake":          "no such kind",
 		"fault 1s crash-agent on=x":    `reading "on=x"`,
 		"fault 1s crash-agent where=1": "no such refinement",
+		"policy":                       "a policy's number is needed",
+		"policy 1 maxUnavailable: 1":   "come in their order",
+		"policy 0\npolicy 1\npolicy 0": "line 3: policy 0: policies are numbered",
 		"seed 1\nnodes 3":              "must be given and positive",
 	} {
 		_, err := sim.Read(strings.NewReader(text))

@@ -58,9 +58,11 @@ type world struct {
 	// newest is the version published last; releases and renames count.
 	newest            string
 	releases, renames int
-	log               *logrus.Logger
-	steps             int
-	watches           []*feed
+	// bad are versions that come up on no machine.
+	bad     []string
+	log     *logrus.Logger
+	steps   int
+	watches []*feed
 }
 
 type event struct {

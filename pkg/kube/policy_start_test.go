@@ -1,0 +1,62 @@
+package kube_test
+
+import (
+	"context"
+	"testing"
+
+	"gotest.tools/v3/assert"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+)
+
+// written is an informer that lists nothing; just after that was found out, somebody writes.
+type written struct {
+	text    string
+	handler cache.ResourceEventHandler
+}
+
+// AddEventHandler is for kube.Informer.
+func (i *written) AddEventHandler(h cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
+	i.handler = h
+	return nil, nil
+}
+
+// GetIndexer is for kube.Informer.
+func (i *written) GetIndexer() cache.Indexer {
+	if i.text != "" {
+		i.handler.OnAdd(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: kube.PolicyConfigMap}, Data: map[string]string{kube.PolicyKey: i.text}}, false)
+	}
+	return cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil)
+}
+
+// HasSynced is for kube.Informer.
+func (i *written) HasSynced() bool { return true }
+
+// RunWithContext is for kube.Informer.
+func (i *written) RunWithContext(context.Context) {}
+
+// A policy that comes while its absence is being found out is in force, and not the defaults.
+func TestPolicyWrittenDuringTheFirstList(t *testing.T) {
+	for _, tc := range []struct {
+		name, text string
+		want       policy.Limit
+		none       bool
+	}{
+		{"there is none", "", policy.Count(1), false},
+		{"it is written", "version: 1\nmaxUnavailable: 3\n", policy.Count(3), false},
+		{"with a mistake", "version: 1\nmaxUnavailable: many\n", policy.Count(1), true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			p, err := kube.NewPolicy(kube.PolicyConfig{Policy: &written{text: tc.text}, Acknowledged: &written{}, Defaults: policy.DefaultSettings(), Changed: func() {}})
+			assert.NilError(t, err)
+			assert.Assert(t, p.Current().None, "it has not been read yet")
+			assert.Assert(t, p.WaitForSync(t.Context()))
+			assert.Equal(t, p.Current().Settings.MaxUnavailable, tc.want)
+			assert.Equal(t, p.Current().None, tc.none)
+		})
+	}
+}

@@ -1,0 +1,123 @@
+package kube
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"gotest.tools/v3/assert"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+)
+
+func policyMap(data map[string]string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: PolicyConfigMap, Namespace: "bottlerocket"}, Data: data}
+}
+
+// The last good policy stays in force; with none nothing may start, and without the ConfigMap the defaults hold (S8).
+func TestPolicyInForce(t *testing.T) {
+	three, broken := map[string]string{PolicyKey: "version: 1\nmaxUnavailable: 3\n"}, map[string]string{PolicyKey: "version: 1\nmaxUnavailabel: 3\n"}
+	const absent, ofThree, unknown = 1, 3, "there is no field maxUnavailabel"
+	type look struct {
+		data    map[string]string // nil deletes
+		limit   int
+		none    bool
+		problem string
+	}
+	for _, tc := range []struct {
+		name  string
+		looks []look
+	}{
+		{"absent", []look{{nil, absent, false, ""}}},
+		{"good from the beginning", []look{{three, ofThree, false, ""}}},
+		{"broken from the beginning", []look{{broken, absent, true, unknown}, {three, ofThree, false, ""}}},
+		{"without its key", []look{{map[string]string{"policy.yml": "version: 1"}, absent, true, "it has no key policy.yaml"}}},
+		{"broken later", []look{{three, ofThree, false, ""}, {broken, ofThree, false, unknown}, {three, ofThree, false, ""}}},
+		{"broken, then deleted", []look{{broken, absent, true, unknown}, {nil, absent, false, ""}}},
+		{"deleted, then broken", []look{{three, ofThree, false, ""}, {nil, absent, false, ""}, {broken, absent, false, unknown}}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			client := fake.NewClientset()
+			maps := client.CoreV1().ConfigMaps("bottlerocket")
+			if first := tc.looks[0].data; first != nil {
+				_, err := maps.Create(t.Context(), policyMap(first), metav1.CreateOptions{})
+				assert.NilError(t, err)
+			}
+			changed := make(chan struct{}, 100)
+			p, err := NewPolicy(PolicyConfig{
+				Policy:       ConfigMapInformer(client, "bottlerocket", PolicyConfigMap),
+				Acknowledged: ConfigMapInformer(client, "bottlerocket", AcknowledgedConfigMap),
+				Defaults:     policy.DefaultSettings(), Changed: func() { changed <- struct{}{} },
+			})
+			assert.NilError(t, err)
+			assert.Assert(t, p.Current().None, "a policy that nobody has read yet lets something start")
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan struct{})
+			go func() { defer close(done); p.Run(ctx) }()
+			defer func() { cancel(); <-done }()
+			assert.Assert(t, p.WaitForSync(ctx))
+			there := tc.looks[0].data != nil
+			for i, l := range tc.looks {
+				switch {
+				case i == 0:
+				case l.data == nil:
+					assert.NilError(t, maps.Delete(t.Context(), PolicyConfigMap, metav1.DeleteOptions{}))
+					there = false
+				case there:
+					_, err := maps.Update(t.Context(), policyMap(l.data), metav1.UpdateOptions{})
+					assert.NilError(t, err)
+				default:
+					_, err := maps.Create(t.Context(), policyMap(l.data), metav1.CreateOptions{})
+					assert.NilError(t, err)
+					there = true
+				}
+				await(t, changed, func() bool {
+					now := p.Current()
+					return now.Settings.MaxUnavailable == policy.Count(l.limit) && now.None == l.none &&
+						(now.Problem == "") == (l.problem == "") && strings.Contains(now.Problem, l.problem)
+				}, func() any { return p.Current() })
+			}
+		})
+	}
+}
+
+// await looks again whenever something changed.
+func await(t *testing.T, changed <-chan struct{}, ok func() bool, now func() any) {
+	t.Helper()
+	bound := time.After(30 * time.Second)
+	for !ok() {
+		select {
+		case <-changed:
+		case <-bound:
+			t.Fatalf("it stays %+v", now())
+		}
+	}
+}
+
+// A version that a person acknowledged goes on until the acknowledgement is taken back.
+func TestAcknowledgedVersions(t *testing.T) {
+	client := fake.NewClientset()
+	maps := client.CoreV1().ConfigMaps("bottlerocket")
+	changed := make(chan struct{}, 100)
+	p, err := NewPolicy(PolicyConfig{
+		Policy:       ConfigMapInformer(client, "bottlerocket", PolicyConfigMap),
+		Acknowledged: ConfigMapInformer(client, "bottlerocket", AcknowledgedConfigMap),
+		Defaults:     policy.DefaultSettings(), Changed: func() { changed <- struct{}{} },
+	})
+	assert.NilError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); p.Run(ctx) }()
+	defer func() { cancel(); <-done }()
+	assert.Assert(t, p.WaitForSync(ctx))
+	_, err = maps.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: AcknowledgedConfigMap}, Data: map[string]string{"1.27.0": ""}}, metav1.CreateOptions{})
+	assert.NilError(t, err)
+	now := func() any { return p.Current() }
+	await(t, changed, func() bool { return p.Current().Acknowledged["1.27.0"] }, now)
+	assert.NilError(t, maps.Delete(ctx, AcknowledgedConfigMap, metav1.DeleteOptions{}))
+	await(t, changed, func() bool { return !p.Current().Acknowledged["1.27.0"] }, now)
+}

@@ -1,0 +1,97 @@
+package file
+
+import (
+	_ "embed"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+	"gotest.tools/v3/assert"
+)
+
+//go:embed default.yaml
+var byDefault []byte
+
+// docs/policy.md has a line for every field, and none for another, with the default that the example has.
+func TestEveryFieldIsDocumented(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/policy.md")
+	assert.NilError(t, err)
+	_, table, begins := strings.Cut(string(page), "<!-- fields:begin -->")
+	table, _, ends := strings.Cut(table, "<!-- fields:end -->")
+	assert.Assert(t, begins && ends)
+	documented := map[string]string{}
+	for line := range strings.Lines(table) {
+		cells := strings.Split(strings.Trim(line, "|\n"), "|")
+		if len(cells) != 3 || !strings.Contains(cells[0], "`") {
+			continue
+		}
+		names, defaults := strings.Split(cells[0], ","), strings.Split(cells[1], ",")
+		for i, name := range names {
+			value := ""
+			if len(defaults) == len(names) {
+				value = strings.Trim(defaults[i], " `")
+			}
+			documented[strings.Trim(name, " `")] = value
+		}
+	}
+	var fields []string
+	for _, f := range fieldsOf("", reflect.TypeFor[document]()) {
+		// What a group shares with the fleet stands there once.
+		if group, inGroup := strings.CutPrefix(f, "groups[]."); !inGroup || !slices.Contains(fields, group) {
+			fields = append(fields, f)
+		}
+	}
+	var tree map[string]any
+	assert.NilError(t, yaml.Unmarshal(byDefault, &tree))
+	for _, f := range fields {
+		value, ok := documented[f]
+		assert.Check(t, ok, "docs/policy.md has no line for %s", f)
+		delete(documented, f)
+		if example, ok := lookUp(tree, f); ok && f != "version" && example != "" {
+			assert.Check(t, value == example, "docs/policy.md gives %s the default %q, and the example %q", f, value, example)
+		}
+	}
+	assert.Check(t, len(documented) == 0, "docs/policy.md tells of fields that there aren't: %v", documented)
+}
+
+// fieldsOf lists what can be written, to the single words.
+func fieldsOf(prefix string, t reflect.Type) []string {
+	if t.Kind() == reflect.Pointer {
+		return fieldsOf(prefix, t.Elem())
+	}
+	switch {
+	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct:
+		return fieldsOf(prefix+"[]", t.Elem())
+	case t.Kind() != reflect.Struct, t == reflect.TypeFor[selector](), reflect.PointerTo(t).Implements(reflect.TypeFor[yaml.Unmarshaler]()):
+		return []string{prefix}
+	}
+	var list []string
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, inline := strings.CutSuffix(f.Tag.Get("yaml"), ",inline")
+		if prefix != "" && !inline {
+			name = prefix + "." + name
+		} else if inline {
+			name = prefix
+		}
+		list = append(list, fieldsOf(name, f.Type)...)
+	}
+	return list
+}
+
+// lookUp finds a field that is one word in the example.
+func lookUp(tree map[string]any, field string) (string, bool) {
+	first, rest, deeper := strings.Cut(field, ".")
+	value, ok := tree[first]
+	if below, isMap := value.(map[string]any); ok && deeper && isMap {
+		return lookUp(below, rest)
+	}
+	text, err := yaml.Marshal(value)
+	if !ok || deeper || err != nil || value == nil || reflect.TypeOf(value).Kind() == reflect.Slice {
+		return "", false
+	}
+	return strings.Trim(string(text), "\n\""), true
+}

@@ -1,0 +1,279 @@
+package policy_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"gotest.tools/v3/assert"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy/window"
+)
+
+// choices makes a fleet and a policy of the fuzzer's bytes; when they are used up, all is as simple as can be.
+type choices struct{ bytes []byte }
+
+// of draws a number below n.
+func (c *choices) of(n int) int {
+	if len(c.bytes) == 0 {
+		return 0
+	}
+	b := c.bytes[0]
+	c.bytes = c.bytes[1:]
+	return int(b) % n
+}
+
+func (c *choices) limit() policy.Limit {
+	return []policy.Limit{policy.Count(1), policy.Count(2), policy.Count(0), policy.Percent(10), policy.Percent(60), policy.Unlimited, policy.Count(4)}[c.of(7)]
+}
+
+func (c *choices) node(i int) fleet.Node {
+	situations := []change{
+		func(*fleet.Node) {}, offered(v2), offered(v3), preparing, prepared, draining, rebooting, busy, back(v2), back(v1), verifying(time.Second),
+		verifying(time.Hour), resetting, lost, func(n *fleet.Node) { n.Marks = marker.Marks{} },
+		func(n *fleet.Node) { prepared(n); n.Marks.Report.Available, n.Marks.Intent.Target = v3, v3 },
+	}
+	twists := []change{
+		func(*fleet.Node) {}, cordoned, schedulable, paused, notReady, agentAway, firstLook, unlabelled, failedOnce(time.Hour, v2), failedOnce(-time.Hour, v2),
+		updated(time.Minute, time.Minute), awaySince(30 * time.Minute), awaySince(3 * time.Hour), issued(10 * time.Hour), answers(marker.StateError, "e"),
+		answers(marker.StateBusy, ""), unanswered, func(n *fleet.Node) { n.Leaving = "the cluster autoscaler" }, func(n *fleet.Node) { n.Marks.Retry = true },
+		func(n *fleet.Node) { n.Problems = []marker.Problem{{}} }, func(n *fleet.Node) { n.Interface = "9" },
+		func(n *fleet.Node) { n.Marks.Report.Current, n.OSVersion = "1.0.5", "1.0.5" },
+	}
+	n := node(fmt.Sprintf("n%02d", i), situations[c.of(len(situations))], stageOf([]string{"canary", "production", "else"}[c.of(3)]), zone([]string{"x", "y", "z"}[c.of(3)]))
+	if n.Marks.Disruption != nil && n.Marks.Disruption.Soak == nil {
+		n.Unschedulable = true
+	}
+	for range c.of(3) {
+		twists[c.of(len(twists))](&n)
+	}
+	return n
+}
+
+func (c *choices) settings() policy.Settings {
+	s := policy.DefaultSettings()
+	s.MaxUnavailable, s.MaxLost, s.MaxFailed = c.limit(), c.limit(), []policy.Limit{policy.Count(3), policy.Count(1), policy.Percent(20), policy.Unlimited}[c.of(4)]
+	s.CountUnavailable = c.of(4) != 1
+	s.MaxStaging = []int{10, 1, 3}[c.of(3)]
+	if c.of(3) == 1 {
+		s.Topology = []policy.Topology{{Key: zoneKey, MaxUnavailable: c.limit(), MaxDomains: c.of(3)}}
+	}
+	calendars := []window.Calendar{{}, {Freezes: []window.Freeze{{From: now.Add(-time.Hour), To: now.Add(time.Hour)}}}}
+	if c.of(4) == 1 {
+		groups(&s, func(canary, production *policy.Group) {
+			canary.MaxUnavailable, production.MaxUnavailable = c.limit(), c.limit()
+			production.AfterSoak = time.Duration(c.of(3)) * time.Hour
+			production.Calendar = calendars[c.of(2)]
+			production.Topology = []policy.Topology{{Key: zoneKey, MaxUnavailable: c.limit()}}
+			if c.of(4) == 1 {
+				canary.Pause = &policy.Pause{Reason: "p", InFlight: policy.Return}
+			}
+		})
+	}
+	switch c.of(8) {
+	case 1:
+		s.Versions.Deny = exactly(v2)
+	case 2:
+		s.Versions.Hold = v2
+	case 3:
+		s.Versions.MinAge = time.Hour
+	case 4:
+		s.Pause = &policy.Pause{Reason: "p", InFlight: []policy.Ending{policy.Finish, policy.Return}[c.of(2)]}
+	case 5:
+		s.Calendar = calendars[c.of(2)]
+	}
+	return s
+}
+
+func (c *choices) fleet() fleet.Snapshot {
+	var all []fleet.Node
+	for i := range 1 + c.of(12) {
+		all = append(all, c.node(i))
+	}
+	s := fleetOf(all)
+	for i := range all {
+		if all[i].Disrupted() && c.of(8) != 1 || c.of(12) == 1 {
+			s.Slots[all[i].UID] = all[i].Name
+		}
+	}
+	switch c.of(16) {
+	case 1:
+		s.Slots["uid-gone"] = "gone"
+	case 2:
+		s.SlotsProblem = "broken"
+	case 3:
+		s.NoPolicy, s.PolicyProblem = true, "broken"
+	}
+	s.Seen = map[string]time.Time{v1: now.Add(-time.Hour), v2: now.Add(-30 * time.Minute)}
+	return s
+}
+
+// FuzzPlan holds what is true of every plan (S1, S8, S9, L1, L2).
+func FuzzPlan(f *testing.F) {
+	for seed := range uint64(64) {
+		random, data := rand.New(rand.NewPCG(seed, 1)), make([]byte, 160)
+		for i := range data {
+			data[i] = byte(random.Uint32())
+		}
+		f.Add(data)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		c := &choices{data}
+		set := c.settings()
+		s := c.fleet()
+		assert.NilError(t, set.Validate())
+		out := policy.Plan(s, set)
+
+		everyNode(t, s, out)
+		withinBudgets(t, s, set, out)
+		inAnyOrder(t, s, set, out, c.of(len(s.Nodes)))
+		largerIsNoFewer(t, s, set, out)
+		converges(t, s, set)
+	})
+}
+
+// inAnyOrder plans for the same nodes in another order.
+func inAnyOrder(t *testing.T, s fleet.Snapshot, set policy.Settings, out policy.Outcome, at int) {
+	s.Nodes = append(slices.Clone(s.Nodes[at:]), s.Nodes[:at]...)
+	slices.Reverse(s.Nodes)
+	assert.Equal(t, told(policy.Plan(s, set)), told(out))
+}
+
+// largerIsNoFewer plans with a larger budget. With a limit of zones one node more in a zone can be what keeps two
+// out of another.
+func largerIsNoFewer(t *testing.T, s fleet.Snapshot, set policy.Settings, out policy.Outcome) {
+	if len(set.Topology) > 0 && set.Topology[0].MaxDomains > 0 {
+		return
+	}
+	for _, larger := range []policy.Limit{policy.Count(set.MaxUnavailable.Of(len(s.Nodes)) + 1), policy.Unlimited} {
+		more := set
+		more.MaxUnavailable = larger
+		assert.Assert(t, starts(policy.Plan(s, more)) >= starts(out), "%s instead of %s", larger, set.MaxUnavailable)
+	}
+}
+
+// told is what of a plan can be compared.
+func told(o policy.Outcome) string {
+	text := o.String()
+	for _, s := range o.Steps {
+		text += fmt.Sprintf("%s %s %s %s\n", s.Node, s.Act, s.Reason, s.Message)
+	}
+	return text
+}
+
+func starts(o policy.Outcome) int {
+	n := 0
+	for _, s := range o.Steps {
+		if s.Act == intent.ActCordon {
+			n++
+		}
+	}
+	return n
+}
+
+func everyNode(t *testing.T, s fleet.Snapshot, out policy.Outcome) {
+	said := map[string]policy.Standing{}
+	for _, standing := range out.Nodes {
+		said[standing.Node] = standing
+	}
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		standing, ok := said[n.Name]
+		assert.Check(t, ok || !s.Managed(n) && !n.Marked(), "nothing is said of %s", n.Name)
+		assert.Check(t, !ok || standing.Reason != "" && standing.Sentence.String() != "", "%+v", standing)
+	}
+	stepped := map[string]bool{}
+	for _, step := range out.Steps {
+		assert.Check(t, !stepped[step.UID], "%s gets two steps", step.Node)
+		stepped[step.UID] = true
+	}
+}
+
+// withinBudgets counts by itself: where something starts, no more nodes than the limit are out of service after it.
+func withinBudgets(t *testing.T, s fleet.Snapshot, set policy.Settings, out policy.Outcome) {
+	starting := map[string]bool{}
+	for _, step := range out.Steps {
+		if step.Act == intent.ActCordon {
+			starting[step.Node] = true
+		}
+	}
+	check := func(what string, l policy.Limit, in func(*fleet.Node) bool) {
+		capacity, away, late, begins := 0, 0, 0, false
+		for i := range s.Nodes {
+			n := &s.Nodes[i]
+			if !in(n) || !s.Managed(n) && !n.Marked() {
+				continue
+			}
+			if n.Labelled() && n.Leaving == "" {
+				capacity++
+			}
+			_, slot := s.Slots[n.UID]
+			if slot || n.Disrupted() || starting[n.Name] {
+				away++
+			}
+			// Lost ones lend their place on, and only what is late can be Lost.
+			if n.Disrupted() && n.Marks.Intent.Time.Before(now.Add(-set.Deadlines.Return)) {
+				late++
+			}
+			begins = begins || starting[n.Name] && !slot
+		}
+		away -= min(out.Lent, late)
+		assert.Check(t, !begins || away <= l.Of(capacity), "%s: %d are out, %s of %d may be\n%s\n%v", what, away, l, capacity, out, s.Slots)
+	}
+	topologies := func(what string, of []policy.Topology, in func(*fleet.Node) bool) {
+		for _, top := range of {
+			for _, value := range []string{"x", "y", "z"} {
+				check(what+" in zone "+value, top.MaxUnavailable, func(n *fleet.Node) bool { return in(n) && n.Labels[top.Key] == value })
+			}
+		}
+	}
+	everywhere := func(*fleet.Node) bool { return true }
+	check("the fleet", set.MaxUnavailable, everywhere)
+	topologies("the fleet", set.Topology, everywhere)
+	for _, g := range set.Groups {
+		in := func(n *fleet.Node) bool { return g.Selector.Matches(n.Labels) }
+		check(g.Name, g.MaxUnavailable, in)
+		topologies(g.Name, g.Topology, in)
+	}
+}
+
+// converges carries plans out, with agents that don't answer, at one moment of the clock: soon nothing is left to do.
+func converges(t *testing.T, s fleet.Snapshot, set policy.Settings) {
+	s.Nodes = slices.Clone(s.Nodes)
+	for round := range 8 {
+		out := policy.Plan(s, set)
+		if !slices.ContainsFunc(out.Steps, changes) {
+			return
+		}
+		for _, step := range out.Steps {
+			if step.TakesSlot {
+				s.Slots[step.UID] = step.Node
+			}
+			if step.FreesSlot {
+				delete(s.Slots, step.UID)
+			}
+			if step.Change == nil {
+				continue
+			}
+			at := slices.IndexFunc(s.Nodes, func(n fleet.Node) bool { return n.UID == step.UID })
+			n := &s.Nodes[at]
+			n.Marks, n.ResourceVersion = step.Change.Marks, fmt.Sprint(round, "0")
+			if step.Change.Unschedulable != nil {
+				n.Unschedulable = *step.Change.Unschedulable
+			}
+			if step.Change.DropRetry {
+				n.Marks.Retry = false
+			}
+		}
+	}
+	t.Errorf("still something to do:\n%s", policy.Plan(s, set))
+}
+
+// changes tells if a step does something but to evict pods.
+func changes(s policy.Step) bool { return s.Change != nil || s.FreesSlot }

@@ -1,0 +1,406 @@
+package sim
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy/file"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/sim/apiserver"
+)
+
+// told is what a process was shown of people's ConfigMaps, as its rules say that it is to be understood: a file
+// with a mistake changes nothing.
+type told struct {
+	w        *world
+	defaults policy.Settings
+	set      policy.Settings
+	// none: there is no policy, and nothing may start. good: there was one.
+	none, good   bool
+	acknowledged map[string]string
+}
+
+func (t *told) file(cm *corev1.ConfigMap) {
+	set, err := t.defaults, error(nil)
+	if cm != nil {
+		set, err = file.Decode([]byte(cm.Data[kube.PolicyKey]), t.defaults, time.LoadLocation)
+	}
+	switch {
+	case err == nil:
+		t.set, t.none, t.good = set, false, true
+	case !t.good:
+		t.set, t.none = t.defaults, true
+	}
+}
+
+func (t *told) acknowledge(cm *corev1.ConfigMap) {
+	t.acknowledged = nil
+	if cm != nil {
+		t.acknowledged = cm.Data
+	}
+}
+
+// telling passes on what a watch of one ConfigMap shows, and keeps account of it.
+type telling struct {
+	sink
+	tell func(*corev1.ConfigMap)
+}
+
+func (s *telling) replace(objects []runtime.Object) {
+	s.sink.replace(objects)
+	if len(objects) == 0 {
+		s.tell(nil)
+		return
+	}
+	s.tell(objects[0].(*corev1.ConfigMap))
+}
+
+func (s *telling) event(e apiserver.Event) {
+	s.sink.event(e)
+	if e.Type == watch.Deleted {
+		s.tell(nil)
+		return
+	}
+	s.tell(e.Object.(*corev1.ConfigMap))
+}
+
+func named(configMap string) apiserver.Selection {
+	return apiserver.Selection{Resource: "configmaps", Namespace: namespace, FieldSelector: "metadata.name=" + configMap}
+}
+
+// decision is what a pass goes by: the policy that its process was shown, and the time on its clock. Of nodes it
+// has seen all that happened until shown, and maybe more.
+type decision struct {
+	told
+	at, real, shown time.Time
+}
+
+// stood is a node as it stood from a time on; nil: it was gone.
+type stood struct {
+	from time.Time
+	node *corev1.Node
+}
+
+func (c *checks) remember(before, after *corev1.Node) {
+	n := after
+	if n == nil {
+		n = before
+	}
+	c.history[string(n.UID)] = append(c.history[string(n.UID)], stood{c.w.now, after})
+	if after == nil {
+		return
+	}
+	for _, k := range []marker.Key{marker.KeyAvailableVersion, marker.KeyCurrentVersion} {
+		v := annotation(after, k)
+		if _, known := c.known[v]; !known {
+			c.known[v] = c.w.now
+		}
+	}
+}
+
+// when is when a revision was written.
+func (c *checks) when(revision int64) time.Time {
+	// The last of the times is that of the last revision.
+	i := len(c.times) - 1 - int(c.w.server.Revision()-revision)
+	if i < 0 {
+		return start
+	}
+	return c.times[i]
+}
+
+// since calls each with every state in which a node stood at any time from t on, until it says no; it tells if
+// none did.
+func (c *checks) since(uid string, t time.Time, each func(n *corev1.Node) bool) bool {
+	states := c.history[uid]
+	for i := len(states) - 1; i >= 0; i-- {
+		if !each(states[i].node) {
+			return false
+		}
+		if states[i].from.Before(t) {
+			break
+		}
+	}
+	return true
+}
+
+// always tells if the node was there, and was so, all the time from t on.
+func (c *checks) always(n *corev1.Node, t time.Time, so func(n *corev1.Node) bool) bool {
+	return c.since(string(n.UID), t, func(n *corev1.Node) bool { return n != nil && so(n) })
+}
+
+// capacity is the most labelled nodes that such a part of the fleet had at once, or one after the other, from t on.
+func (c *checks) capacity(t time.Time, in func(n *corev1.Node) bool) int {
+	count := 0
+	for uid := range c.history {
+		if !c.since(uid, t, func(n *corev1.Node) bool { return n == nil || !labelled(n) || !in(n) }) {
+			count++
+		}
+	}
+	return count
+}
+
+func labelled(n *corev1.Node) bool {
+	_, ok := n.Labels[string(marker.KeyInterfaceVersion)]
+	return ok
+}
+
+func everyone(*corev1.Node) bool { return true }
+
+// most is what a limit lets through of so many nodes: shares round down, but are 1 at least.
+func most(l policy.Limit, nodes int) int {
+	text := l.String()
+	if text == "unlimited" {
+		return 1000
+	}
+	digits, percent := strings.CutSuffix(text, "%")
+	n := must(strconv.Atoi(digits))
+	if !percent || n == 0 {
+		return n
+	}
+	return max(1, nodes*n/100)
+}
+
+// groupOf is the first group that chooses the node; nil if none does.
+func groupOf(set *policy.Settings, n *corev1.Node) *policy.Group {
+	for i := range set.Groups {
+		if chosen(set.Groups[i].Selector, n.Labels) {
+			return &set.Groups[i]
+		}
+	}
+	return nil
+}
+
+// chosen reads selectors by itself, as far as scenarios use them.
+func chosen(s policy.Selector, labels map[string]string) bool {
+	return !slices.ContainsFunc(s, func(r policy.Requirement) bool {
+		v, has := labels[r.Key]
+		return r.Operator != policy.In || !has || !slices.Contains(r.Values, v)
+	})
+}
+
+// rulesOf are those of a node: its group's, with what it doesn't say from the fleet's.
+func rulesOf(set *policy.Settings, n *corev1.Node) *policy.Rules {
+	if g := groupOf(set, n); g != nil {
+		return &g.Rules
+	}
+	return &set.Rules
+}
+
+// closed says why nothing may be taken out of service; empty if something may.
+func closed(r *policy.Rules, at time.Time) string {
+	for _, f := range r.Calendar.Freezes {
+		if !at.Before(f.From) && at.Before(f.To) {
+			return "in a freeze"
+		}
+	}
+	open := r.Calendar
+	open.Freezes = nil
+	if !open.At(at).Open {
+		return "outside the window"
+	}
+	return ""
+}
+
+// paused says what pauses a node; nil if nothing does.
+func pauseOf(set *policy.Settings, n *corev1.Node) *policy.Pause {
+	if set.Pause != nil {
+		return set.Pause
+	}
+	if g := groupOf(set, n); g != nil {
+		return g.Pause
+	}
+	return nil
+}
+
+// starts holds a start on a node against the policy (S6).
+func (c *checks) starts(actor string, n *corev1.Node, what string) {
+	p := c.w.controllerNamed(actor)
+	d := &p.decided
+	c.count("S6")
+	version := annotation(n, marker.KeyTargetVersion)
+	if why := c.forbidden(d, n, version, what == "the cordon of"); why != "" {
+		c.w.violate("S6", "%s starts %s %s for %s %s", actor, what, n.Name, version, why)
+	}
+}
+
+func (c *checks) forbidden(d *decision, n *corev1.Node, version string, cordon bool) string {
+	rules, group := rulesOf(&d.set, n), groupOf(&d.set, n)
+	shut := closed(rules, d.at)
+	switch {
+	case d.none:
+		return "without a policy"
+	case pauseOf(&d.set, n) != nil, d.set.MaxUnavailable.None(), rules.MaxUnavailable.None():
+		return "in a pause"
+	case shut != "" && (cordon || shut == "in a freeze" || !rules.StageOutside):
+		return shut
+	}
+	if why := c.noTarget(d, version); why != "" {
+		return why
+	}
+	if current := annotation(n, marker.KeyCurrentVersion); !cordon && !d.set.Versions.Downgrade && marker.CompareVersions(version, current) < 0 {
+		return "although it runs " + current
+	}
+	if age := d.set.Versions.MinAge; age > 0 && !c.anyJumped() && d.real.Sub(c.known[version]) < age-time.Second {
+		return fmt.Sprintf("which has been known for %s only", d.real.Sub(c.known[version]))
+	}
+	if group != nil {
+		return c.before(d, group, version)
+	}
+	return ""
+}
+
+func (c *checks) anyJumped() bool {
+	return slices.ContainsFunc(c.w.controllers, func(p *controllerProcess) bool { return p.jumped })
+}
+
+// noTarget says why no node may go to a version, whatever its age.
+func (c *checks) noTarget(d *decision, version string) string {
+	v := &d.set.Versions
+	switch {
+	case v.Deny != nil && v.Deny.Contains(version), v.Allow != nil && !v.Allow.Contains(version):
+		return "which is denied"
+	case v.Hold != "" && v.Hold != version:
+		return "and the fleet is held at " + v.Hold
+	}
+	if _, ok := d.acknowledged[version]; ok {
+		return ""
+	}
+	failed := c.failedOn(d, version)
+	if limit := most(d.set.MaxFailed, c.capacity(d.shown, everyone)); failed >= limit {
+		return fmt.Sprintf("which failed on %d nodes already, and may on less than %d", failed, limit)
+	}
+	return ""
+}
+
+// failedOn counts the nodes that a version failed on for all that the deciding process may have seen.
+func (c *checks) failedOn(d *decision, version string) int {
+	failed := 0
+	for _, n := range c.w.server.Nodes() {
+		if !c.tampered[string(n.UID)] && c.always(n, d.shown, func(n *corev1.Node) bool { return blamed(n, version) }) {
+			failed++
+		}
+	}
+	return failed
+}
+
+// blamed tells if a node's marks say that a version failed on it, by the version's fault.
+func blamed(n *corev1.Node, version string) bool {
+	value := annotation(n, marker.KeyFailure)
+	if value == "" {
+		return false
+	}
+	var f struct {
+		Versions []string `json:"versions"`
+	}
+	if json.Unmarshal([]byte(value), &f) != nil || !slices.Contains(f.Versions, version) {
+		return false
+	}
+	known := false
+	for _, a := range history(n) {
+		if a.Version == version && a.Outcome == string(marker.OutcomeFailed) {
+			if a.Reason != string(policy.ReasonDrainDeadline) && a.Reason != string(policy.ReasonRebootDeadline) {
+				return true
+			}
+			known = true
+		}
+	}
+	return !known
+}
+
+// before says which of the groups that go first doesn't have the version; empty if all have.
+func (c *checks) before(d *decision, g *policy.Group, version string) string {
+	for _, name := range g.After {
+		members := 0
+		in := func(n *corev1.Node) bool {
+			other := groupOf(&d.set, n)
+			return other != nil && other.Name == name
+		}
+		for uid := range c.history {
+			if !c.since(uid, d.shown, func(n *corev1.Node) bool { return n == nil || !in(n) }) {
+				members++
+			}
+		}
+		if members == 0 {
+			return fmt.Sprintf("after group %s, which has no nodes", name)
+		}
+		for _, n := range c.w.server.Nodes() {
+			if in(n) && !c.tampered[string(n.UID)] && c.always(n, d.shown, func(n *corev1.Node) bool { return labelled(n) && !c.has(d, n, version, g.AfterSoak) }) {
+				return fmt.Sprintf("before %s of group %s has had it for %s", n.Name, name, g.AfterSoak)
+			}
+		}
+	}
+	return ""
+}
+
+// has tells if a node is in service with a version and has been for so long.
+func (c *checks) has(d *decision, n *corev1.Node, version string, soak time.Duration) bool {
+	current := annotation(n, marker.KeyCurrentVersion)
+	if current == "" || marker.CompareVersions(current, version) < 0 || has(n, marker.KeyDisruption) || !isReady(n) ||
+		annotation(n, marker.KeyActionWanted) == string(marker.ActionResetState) {
+		return false
+	}
+	for _, a := range slices.Backward(history(n)) {
+		if a.Outcome == string(marker.OutcomeUpdated) && marker.CompareVersions(a.Version, version) >= 0 {
+			return !d.at.Before(a.Ended.Add(soak)) || a.Ended.After(d.at.Add(d.set.RetryMax))
+		}
+	}
+	return true
+}
+
+// goesOn: just before a reboot is asked for the policy is looked at again.
+func (c *checks) goesOn(actor string, n *corev1.Node) {
+	p := c.w.controllerNamed(actor)
+	d := &p.decided
+	c.count("S6")
+	if d.none {
+		// What began by a policy that nobody can read any more goes on.
+		return
+	}
+	rules := rulesOf(&d.set, n)
+	why := c.noTarget(d, annotation(n, marker.KeyTargetVersion))
+	if pause := pauseOf(&d.set, n); pause != nil && pause.InFlight == policy.Return {
+		why = "in a pause that gives back"
+	}
+	if shut := closed(rules, d.at); shut != "" && rules.WhenClosed == policy.Return {
+		why = shut
+	}
+	if why != "" {
+		c.w.violate("S6", "%s asks %s to reboot into %s %s", actor, n.Name, annotation(n, marker.KeyTargetVersion), why)
+	}
+}
+
+// goes notes a machine that reboots into a version.
+func (c *checks) goes(m *machine, version string) {
+	if c.went[version] == nil {
+		c.went[version] = map[string]bool{}
+	}
+	c.went[version][m.name] = true
+}
+
+// forgetting are those who make a failure forgotten, or a version go on all the same, or a machine more of one.
+var forgetting = []Kind{PersonWritesPolicy, PersonBreaksPolicy, PersonDeletesPolicy, PersonAcknowledges, PersonRetries, PersonUnlabels, PersonEditsMarks,
+	NodeDeleted, NodeRenamed, PolicyChanged, Withdrawn, "F24"}
+
+// touchedBy: of a version that comes up nowhere, no more machines were rebooted into it than may fail, and those that
+// were in our hands already when the last of these failed.
+func (c *checks) touchedBy(version string) {
+	w := c.w
+	if slices.ContainsFunc(forgetting, func(k Kind) bool { return w.struck[k] > 0 }) {
+		return
+	}
+	c.count("S6")
+	set := w.stands()
+	if touched, bound := len(c.went[version]), most(set.MaxFailed, len(w.machines))-1+c.held; touched > bound {
+		w.violate("S6", "%d machines were rebooted into %s, which is bad, and no more than %d should have been", touched, version, bound)
+	}
+}

@@ -1,0 +1,99 @@
+package sim
+
+import (
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/hostsim"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+)
+
+// put makes people's ConfigMap what they want it to be.
+func (w *world) put(name string, data map[string]string) {
+	maps := w.people.CoreV1().ConfigMaps(namespace)
+	if cm := w.server.ConfigMap(namespace, name); cm != nil {
+		cm = cm.DeepCopy()
+		cm.Data = data
+		must(maps.Update(background, cm, metav1.UpdateOptions{}))
+		return
+	}
+	must(maps.Create(background, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: data}, metav1.CreateOptions{}))
+}
+
+func (w *world) writePolicy(text string) {
+	w.note(people, "write the policy: %s", strings.ReplaceAll(strings.TrimSpace(text), "\n", "; "))
+	w.put(kube.PolicyConfigMap, map[string]string{kube.PolicyKey: text})
+}
+
+// mistakes are what people write instead of a policy.
+var mistakes = []map[string]string{
+	{kube.PolicyKey: "version: 1\nmaxUnavailable: all of them\n"}, {kube.PolicyKey: ""}, {kube.PolicyKey: "version: 1\nmaxUnavailabel: 1\n"}, {"policy.yml": "version: 1\n"},
+	{kube.PolicyKey: "version: 1\nwindows: [{schedule: at night, duration: 1h}]\n"},
+}
+
+// breakPolicy writes what is none, and later what stood there before.
+func (w *world) breakPolicy(f Fault) bool {
+	broken := mistakes[f.N%len(mistakes)]
+	before := w.server.ConfigMap(namespace, kube.PolicyConfigMap)
+	w.note(people, "write no policy: %q", broken)
+	w.put(kube.PolicyConfigMap, broken)
+	w.restore(f.For, func() {
+		switch {
+		case before == nil:
+			w.deletePolicy()
+		default:
+			w.writePolicy(before.Data[kube.PolicyKey])
+		}
+	})
+	return true
+}
+
+func (w *world) deletePolicy() bool {
+	if w.server.ConfigMap(namespace, kube.PolicyConfigMap) == nil {
+		return false
+	}
+	w.note(people, "delete the policy")
+	_ = w.people.CoreV1().ConfigMaps(namespace).Delete(background, kube.PolicyConfigMap, metav1.DeleteOptions{})
+	return true
+}
+
+// acknowledge lets the newest version go on wherever it failed.
+func (w *world) acknowledge() {
+	w.note(people, "acknowledge %s", w.newest)
+	w.put(kube.AcknowledgedConfigMap, map[string]string{w.newest: ""})
+}
+
+// endPolicies lets the fleet come to its end.
+func (w *world) endPolicies() {
+	if !w.scenario.governed() {
+		return
+	}
+	w.acknowledge()
+	if n := len(w.scenario.Policies); n > 0 {
+		w.writePolicy(w.scenario.Policies[n-1].Text())
+	} else {
+		w.deletePolicy()
+	}
+}
+
+// stands is the policy that stands now; where what stands can't be read, that of the flags.
+func (w *world) stands() policy.Settings {
+	t := told{w: w, defaults: w.settings}
+	t.file(w.server.ConfigMap(namespace, kube.PolicyConfigMap))
+	return t.set
+}
+
+// badRelease publishes a version that comes up on no machine before everything is put right.
+func (w *world) badRelease() {
+	w.release()
+	w.bad = append(w.bad, w.newest)
+	for _, m := range w.machines {
+		if err := m.host.AddFault(hostsim.Fault{ID: hostsim.F17, Version: w.newest, Until: w.now.Add(30 * 24 * time.Hour)}); err != nil {
+			panic(err)
+		}
+	}
+}
