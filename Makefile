@@ -5,6 +5,8 @@ SHELL := /bin/sh
 
 MODULE    := github.com/bottlerocket-os/bottlerocket-update-operator
 COMMANDS  := bottlerocket-update-operator bottlerocket-update-agent
+# It runs where people are, and the image doesn't hold it.
+PLUGIN    := kubectl-bottlerocket
 WORKLOADS := deployment/update-operator-controller deployment/update-operator-proxy daemonset/update-operator-agent
 NAMESPACE := bottlerocket
 
@@ -49,8 +51,8 @@ help: ## List the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z][a-z0-9-]*:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: ## Build both commands for this machine into bin/
-	go build -trimpath -ldflags "$(LDFLAGS)" -o bin/ $(addprefix ./cmd/,$(COMMANDS))
+build: ## Build both commands and the kubectl plugin for this machine into bin/
+	go build -trimpath -ldflags "$(LDFLAGS)" -o bin/ $(addprefix ./cmd/,$(COMMANDS) $(PLUGIN))
 
 .PHONY: test
 test: ## Run all tests; the first run builds a Kubernetes control plane into the user's cache

@@ -29,6 +29,7 @@ func TestThisRepository(t *testing.T) {
 	t.Run("direction", func(t *testing.T) { none(t, Direction(all)) })
 	t.Run("reserved", func(t *testing.T) { none(t, Reserved(all)) })
 	t.Run("agent links", func(t *testing.T) { none(t, AgentLinks(all)) })
+	t.Run("plugin links", func(t *testing.T) { none(t, PluginLinks(all)) })
 	t.Run("pure imports", func(t *testing.T) { none(t, PureImports(all)) })
 	t.Run("calls", func(t *testing.T) {
 		wrong, err := Calls(all)
@@ -108,7 +109,10 @@ func TestChecksCanFail(t *testing.T) {
 			imports("pkg/drain", "k8s.io/kubectl/pkg/drain"),
 			imports("dev/image", "github.com/google/go-containerregistry/pkg/v1"),
 			imports("dev/image/roots", "golang.org/x/crypto/x509roots/fallback/bundle"),
+			imports("cmd/kubectl-bottlerocket", "k8s.io/cli-runtime/pkg/printers", "github.com/spf13/cobra"),
 		},
+		imports("pkg/controller", "github.com/spf13/cobra"),
+		imports("cmd/bottlerocket-update-operator", "k8s.io/cli-runtime/pkg/printers"),
 		imports("pkg/controller", "k8s.io/kubectl/pkg/drain"),
 		imports("cmd/bottlerocket-update-agent", "golang.org/x/crypto/x509roots/fallback"),
 		imports("pkg/kube", "github.com/google/go-containerregistry/pkg/name"),
@@ -123,6 +127,13 @@ func TestChecksCanFail(t *testing.T) {
 		assert.Equal(t, len(AgentLinks(agentLinks(d))), 1, d)
 	}
 	assert.Equal(t, len(AgentLinks(nil)), 1, "no agent at all")
+	pluginLinks := func(deps ...string) []Package {
+		return []Package{{ImportPath: Module + "/" + pluginCommand, Deps: deps}}
+	}
+	none(t, PluginLinks(pluginLinks(Module+"/pkg/policy", Module+"/pkg/kube", Module+"/pkg/controller")))
+	for _, d := range []string{"pkg/agent", "pkg/authorizer", "pkg/platform/updateapi", "dev/hostsim"} {
+		assert.Equal(t, len(PluginLinks(pluginLinks(Module+"/"+d))), 1, d)
+	}
 	var bad []Package
 	for _, i := range []string{"context", "os", "net", "net/http", "math/rand", "math/rand/v2", "crypto/rand", "os/exec", "sync", "runtime",
 		"k8s.io/client-go/kubernetes", "k8s.io/api/core/v1", "github.com/sirupsen/logrus"} {

@@ -78,16 +78,21 @@ func Reserved(all []Package) []string {
 }
 
 // AgentLinks: the agent's command stays small.
-func AgentLinks(all []Package) []string {
-	i := slices.IndexFunc(all, func(p Package) bool { return p.folder() == agentCommand })
+func AgentLinks(all []Package) []string { return links(all, agentCommand, forbiddenToAgent) }
+
+// PluginLinks: the kubectl plugin is no part of the operator.
+func PluginLinks(all []Package) []string { return links(all, pluginCommand, forbiddenToPlugin) }
+
+func links(all []Package, command string, forbidden []string) []string {
+	i := slices.IndexFunc(all, func(p Package) bool { return p.folder() == command })
 	if i < 0 {
-		return []string{agentCommand + " doesn't exist"}
+		return []string{command + " doesn't exist"}
 	}
 	var wrong []string
 	for _, d := range all[i].Deps {
-		for _, f := range forbiddenToAgent {
+		for _, f := range forbidden {
 			if under(d, f) {
-				wrong = append(wrong, fmt.Sprintf("%s links %s", agentCommand, d))
+				wrong = append(wrong, fmt.Sprintf("%s links %s", command, d))
 			}
 		}
 	}

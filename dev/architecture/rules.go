@@ -78,10 +78,18 @@ const agentCommand = "cmd/bottlerocket-update-agent"
 
 var forbiddenToAgent = []string{"k8s.io/kubectl", "k8s.io/client-go/kubernetes"}
 
-// reserved are modules that only one folder imports, by who may: kubectl is heavy, and what makes the image
-// and what it holds beside the commands isn't theirs.
+// pluginCommand is what people run on their own machines, and forbiddenToPlugin what it has no business with: it shows
+// what the controller would do, and is no part of the operator.
+const pluginCommand = "cmd/kubectl-bottlerocket"
+
+var forbiddenToPlugin = []string{Module + "/pkg/agent", Module + "/pkg/authorizer", Module + "/pkg/platform", Module + "/pkg/sim", Module + "/dev"}
+
+// reserved are modules that only one folder imports, by who may: kubectl and what its plugins are made of
+// are heavy, and what makes the image and what it holds beside the commands isn't theirs.
 var reserved = map[string]string{
 	"k8s.io/kubectl":                         "pkg/drain",
+	"k8s.io/cli-runtime":                     pluginCommand,
+	"github.com/spf13/cobra":                 pluginCommand,
 	"github.com/google/go-containerregistry": "dev/image",
 	"golang.org/x/crypto/x509roots":          "dev/image/roots",
 	"github.com/Masterminds/semver":          "pkg/policy/file",

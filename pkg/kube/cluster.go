@@ -115,6 +115,12 @@ func podReady(p *corev1.Pod) bool {
 	})
 }
 
+// seeAgent notes an agent's pod on its node.
+func seeAgent(n *fleet.Node, p *corev1.Pod) {
+	n.AgentPod = true
+	n.AgentReady = n.AgentReady || podReady(p)
+}
+
 // Run watches until ctx ends.
 func (k *Cluster) Run(ctx context.Context) {
 	var wg sync.WaitGroup
@@ -188,8 +194,7 @@ func (k *Cluster) Nodes(ctx context.Context) ([]fleet.Node, error) {
 		}
 		for _, obj := range pods {
 			if p, ok := obj.(*corev1.Pod); ok {
-				out[i].AgentPod = true
-				out[i].AgentReady = out[i].AgentReady || podReady(p)
+				seeAgent(&out[i], p)
 			}
 		}
 	}

@@ -14,14 +14,14 @@ import (
 // pageSize bounds how many whole Nodes, or Pods, are in memory at once where the server has no WatchList.
 const pageSize = 100
 
-// inPages lists in pages, each of which take strips before the next is asked for. It returns the last
+// inPages lists in pages of a size, each of which take strips before the next is asked for. It returns the last
 // page's metadata, which is that of the whole list.
-func inPages[L metav1.ListInterface](ctx context.Context, o metav1.ListOptions, list func(context.Context, metav1.ListOptions) (L, error), take func(L)) (metav1.ListMeta, error) {
+func inPages[L metav1.ListInterface](ctx context.Context, size int64, o metav1.ListOptions, list func(context.Context, metav1.ListOptions) (L, error), take func(L)) (metav1.ListMeta, error) {
 	// From version 0 a server may answer from its cache, and then it ignores the limit.
 	if o.ResourceVersion == "0" {
 		o.ResourceVersion = ""
 	}
-	for o.Limit = pageSize; ; {
+	for o.Limit = size; ; {
 		page, err := list(ctx, o)
 		if err != nil {
 			return metav1.ListMeta{}, err
@@ -42,7 +42,7 @@ func NodeInformer(client kubernetes.Interface) cache.SharedIndexInformer {
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			all := &corev1.NodeList{}
 			var err error
-			all.ListMeta, err = inPages(ctx, o, nodes.List, func(page *corev1.NodeList) {
+			all.ListMeta, err = inPages(ctx, pageSize, o, nodes.List, func(page *corev1.NodeList) {
 				for i := range page.Items {
 					all.Items = append(all.Items, *stripNode(&page.Items[i]))
 				}
@@ -80,7 +80,7 @@ func AgentInformer(client kubernetes.Interface, namespace, selector string) cach
 			o.LabelSelector = selector
 			all := &corev1.PodList{}
 			var err error
-			all.ListMeta, err = inPages(ctx, o, pods.List, func(page *corev1.PodList) {
+			all.ListMeta, err = inPages(ctx, pageSize, o, pods.List, func(page *corev1.PodList) {
 				for i := range page.Items {
 					all.Items = append(all.Items, *stripPod(&page.Items[i]))
 				}

@@ -117,12 +117,19 @@ func (p *Policy) decode(obj any) (policy.Settings, error) {
 	if !ok {
 		return policy.Settings{}, errors.Errorf("%T is no ConfigMap", obj)
 	}
+	return decodePolicy(config, p.c.Defaults)
+}
+
+func decodePolicy(config *corev1.ConfigMap, defaults policy.Settings) (policy.Settings, error) {
 	text, ok := config.Data[PolicyKey]
 	if !ok {
 		return policy.Settings{}, errors.Errorf("it has no key %s", PolicyKey)
 	}
-	return file.Decode([]byte(text), p.c.Defaults, time.LoadLocation)
+	return file.Decode([]byte(text), defaults, time.LoadLocation)
 }
+
+// policyProblem is what people read of a policy that can't be read.
+func policyProblem(err error) string { return "ConfigMap " + PolicyConfigMap + ": " + err.Error() }
 
 func (p *Policy) put(set policy.Settings, err error) {
 	p.mu.Lock()
@@ -135,7 +142,7 @@ func (p *Policy) put(set policy.Settings, err error) {
 // keep takes in what was read; whoever calls it holds the lock.
 func (p *Policy) keep(set policy.Settings, err error) {
 	if err != nil {
-		p.state.Problem = "ConfigMap " + PolicyConfigMap + ": " + err.Error()
+		p.state.Problem = policyProblem(err)
 		p.state.None = !p.good
 		return
 	}
@@ -148,14 +155,19 @@ func (p *Policy) acknowledge(obj any) {
 	if !ok {
 		return
 	}
-	versions := make(map[string]bool, len(config.Data))
-	for v := range config.Data {
-		versions[v] = true
-	}
+	versions := acknowledged(config)
 	p.mu.Lock()
 	p.state.Acknowledged = versions
 	p.mu.Unlock()
 	p.c.Changed()
+}
+
+func acknowledged(config *corev1.ConfigMap) map[string]bool {
+	versions := make(map[string]bool, len(config.Data))
+	for v := range config.Data {
+		versions[v] = true
+	}
+	return versions
 }
 
 // ConfigMapInformer watches one ConfigMap, which needn't be there.

@@ -26,19 +26,23 @@ func (p *planner) windowOf(g *part) *windowState {
 	g.window = w
 	switch {
 	case w.Cause == window.CauseFrozen:
-		w.disrupt = verdict{ReasonFrozen, say("frozen until {t}: {s}").at(w.Freeze.To).with(orNoReason(w.Freeze.Reason))}
+		w.disrupt = verdict{ReasonFrozen, say("frozen until {t}: {s}").at(w.Freeze.To).with(orNoReason(w.Freeze.Reason)).over(w.Opens)}
 		w.stage = w.disrupt
+		if g.rules.StageOutside {
+			w.stage.sentence = w.stage.sentence.over(w.Freeze.To)
+		}
 		p.wakeAt(w.Freeze.To)
 	case !w.Open && w.Opens.IsZero():
 		w.disrupt = verdict{ReasonWindowClosed, say("the window is closed, and does not open again in years")}
 	case !w.Open:
-		w.disrupt = verdict{ReasonWindowClosed, say("the window opens {t}").at(w.Opens)}
+		w.disrupt = verdict{ReasonWindowClosed, say("the window opens {t}").at(w.Opens).over(w.Opens)}
 		p.wakeAt(w.Opens)
 	case !w.Ends.IsZero():
 		p.wakeAt(w.Ends)
 		if g.rules.FitWindow {
 			if takes := p.typical(); p.Now.Add(takes).After(w.Ends) {
-				w.disrupt = verdict{ReasonWindowTooShort, say("the window closes {t}, and an update takes {d} here").at(w.Ends).lasting(takes)}
+				w.disrupt = verdict{ReasonWindowTooShort, say("the window closes {t}, and an update takes {d} here").
+					at(w.Ends).lasting(takes).over(c.At(w.Ends).Opens)}
 			}
 		}
 	}

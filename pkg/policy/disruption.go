@@ -215,7 +215,7 @@ func (p *planner) verifying(n *fleet.Node) {
 		if p.isLost(n) {
 			phase = intent.PhaseLost
 		}
-		p.wait(n, phase, ReasonSoaking, say("Ready on its new boot; the soak of {d} runs").lasting(soak))
+		p.wait(n, phase, ReasonSoaking, say("Ready on its new boot; the soak of {d} runs").lasting(soak).over(end))
 		return
 	}
 	if m.Report.BootID != n.BootID || n.OSVersion != m.Report.Current {

@@ -16,6 +16,16 @@ func (p *planner) place(n *fleet.Node) *part {
 	return p.rest
 }
 
+// GroupOf names the group that has a node with these labels: the first that chooses it; empty if none does.
+func (s Settings) GroupOf(labels map[string]string) string {
+	for i := range s.Groups {
+		if s.Groups[i].Selector.Matches(labels) {
+			return s.Groups[i].Name
+		}
+	}
+	return ""
+}
+
 // wave is a group's question for a version: do the groups before it have it?
 type wave struct {
 	group   *part
@@ -75,7 +85,7 @@ func (p *planner) hasSoaked(n *fleet.Node, g *Group, name, version string) verdi
 		}
 		if end := a.Ended.Add(g.AfterSoak); p.Now.Before(end) && !a.Ended.After(p.Now.Add(p.set.RetryMax)) {
 			p.wakeAt(end)
-			return verdict{ReasonAfterGroup, say("group {s} goes first, and {s2} in it must run {s3} until {t}").with(name, n.Name, version).at(end)}
+			return verdict{ReasonAfterGroup, say("group {s} goes first, and {s2} in it must run {s3} until {t}").with(name, n.Name, version).at(end).over(end)}
 		}
 		break
 	}

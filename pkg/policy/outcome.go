@@ -92,4 +92,6 @@ type Standing struct {
 	Act      intent.Act `json:"act,omitempty"`
 	Reason   Reason     `json:"reason"`
 	Sentence Sentence   `json:"message"`
+	// NotBefore is when the reason may be gone, by the clock alone; zero if something else must happen first.
+	NotBefore time.Time `json:"notBefore,omitzero"`
 }

@@ -207,7 +207,7 @@ func (p *planner) step(n *fleet.Node, phase intent.Phase, act intent.Act, r Reas
 
 func (p *planner) stand(n *fleet.Node, phase intent.Phase, act intent.Act, r Reason, s Sentence) {
 	p.out.Nodes[p.at] = Standing{Node: n.Name, UID: n.UID, Phase: phase, Version: n.Marks.Report.Current,
-		Target: n.Marks.Intent.Target, Act: act, Reason: r, Sentence: s}
+		Target: n.Marks.Intent.Target, Act: act, Reason: r, Sentence: s, NotBefore: s.until}
 }
 
 // wait leaves a node as it is. On a node in progress people can read the reason on the node itself,
@@ -219,6 +219,7 @@ func (p *planner) wait(n *fleet.Node, phase intent.Phase, r Reason, s Sentence) 
 		c := keep(n)
 		c.Marks.Waiting = &marker.Waiting{Reason: string(r), Message: marker.Clip(message, marker.MaxMessage)}
 		p.step(n, phase, intent.ActNote, r, message, c)
+		p.out.Nodes[p.at].NotBefore = s.until
 		return
 	}
 	p.stand(n, phase, "", r, s)

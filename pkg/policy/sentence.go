@@ -18,6 +18,8 @@ type Sentence struct {
 	t       time.Time
 	d       time.Duration
 	holders *budget
+	// until is when what it says may be over, by the clock alone; zero if the clock alone ends nothing.
+	until time.Time
 }
 
 // say is a sentence; {s}, {s2}, {s3}, {n}, {n2}, {t}, {d} and {holders} stand for what the methods fill in.
@@ -43,6 +45,12 @@ func (s Sentence) at(t time.Time) Sentence {
 
 func (s Sentence) lasting(d time.Duration) Sentence {
 	s.d = d
+	return s
+}
+
+// over is when what a sentence says may be over, by the clock alone.
+func (s Sentence) over(t time.Time) Sentence {
+	s.until = t
 	return s
 }
 

@@ -65,7 +65,8 @@ func (p *planner) judge(version string) verdict {
 		}
 		if end := since.Add(r.MinAge); p.Now.Before(end) {
 			p.wakeAt(end)
-			return verdict{ReasonVersionTooNew, say("{s} was first seen {t} and must be known for {d}").with(version).at(since).lasting(r.MinAge)}
+			return verdict{ReasonVersionTooNew, say("{s} was first seen {t} and must be known for {d}").
+				with(version).at(since).lasting(r.MinAge).over(end)}
 		}
 	}
 	return verdict{}

@@ -1,0 +1,217 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"gotest.tools/v3/assert"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/controlplane"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/controller"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
+)
+
+var shared controlplane.Shared
+
+func TestMain(m *testing.M) { os.Exit(shared.Main(m)) }
+
+// noon is when everything here happens, a Monday.
+var noon = time.Date(2026, 1, 5, 12, 0, 0, 0, time.UTC)
+
+const v1, v2 = "1.50.0", "1.51.0"
+
+// cluster is a real API server with the operator's namespace. Nodes live as long as their test.
+type cluster struct {
+	t          *testing.T
+	client     kubernetes.Interface
+	namespace  string
+	kubeconfig string
+}
+
+var clusters atomic.Int32
+
+func newCluster(t *testing.T) *cluster {
+	t.Helper()
+	plane := shared.Get(t)
+	client, err := kubernetes.NewForConfig(plane.AdminConfig())
+	assert.NilError(t, err)
+	c := &cluster{t: t, client: client, namespace: fmt.Sprintf("bottlerocket-%d", clusters.Add(1)), kubeconfig: plane.Kubeconfig()}
+	_, err = client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.namespace}}, metav1.CreateOptions{})
+	assert.NilError(t, err)
+	return c
+}
+
+// host is a node as a test describes it.
+type host struct {
+	name   string
+	labels map[string]string
+	marks  marker.Marks
+	// annotations are what marks don't hold, and notLabelled, notReady, cordoned and noAgent what isn't usual.
+	annotations                              map[marker.Key]string
+	notLabelled, notReady, cordoned, noAgent bool
+}
+
+func (c *cluster) node(h host) {
+	c.t.Helper()
+	ctx := c.t.Context()
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: h.name, Labels: map[string]string{}, Annotations: map[string]string{}}}
+	for k, v := range h.labels {
+		n.Labels[k] = v
+	}
+	if !h.notLabelled {
+		n.Labels[string(marker.KeyInterfaceVersion)] = "2.0.0"
+	}
+	for _, part := range []map[marker.Key]string{marker.Encode(h.marks), marker.EncodeReport(h.marks.Report), h.annotations} {
+		for k, v := range part {
+			n.Annotations[string(k)] = v
+		}
+	}
+	n.Spec.Unschedulable = h.cordoned
+	n, err := c.client.CoreV1().Nodes().Create(ctx, n, metav1.CreateOptions{})
+	assert.NilError(c.t, err)
+	c.t.Cleanup(func() {
+		assert.NilError(c.t, c.client.CoreV1().Nodes().Delete(context.Background(), h.name, metav1.DeleteOptions{}))
+	})
+	ready := corev1.ConditionTrue
+	if h.notReady {
+		ready = corev1.ConditionFalse
+	}
+	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready, LastTransitionTime: metav1.NewTime(noon.Add(-time.Hour))}}
+	n.Status.NodeInfo.BootID, n.Status.NodeInfo.OSImage = h.marks.Report.BootID, "Bottlerocket OS "+h.marks.Report.Current+" (aws-k8s-1.36)"
+	_, err = c.client.CoreV1().Nodes().UpdateStatus(ctx, n, metav1.UpdateOptions{})
+	assert.NilError(c.t, err)
+	if !h.noAgent {
+		c.pod("agent-"+h.name, h.name, corev1.Container{Name: "agent", Image: "agent"}, "agent")
+	}
+}
+
+func (c *cluster) pod(name, node string, container corev1.Container, component string) {
+	c.t.Helper()
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{
+		"app.kubernetes.io/name": "bottlerocket-update-operator", "app.kubernetes.io/component": component}}}
+	pod.Spec.NodeName, pod.Spec.Containers = node, []corev1.Container{container}
+	pod, err := c.client.CoreV1().Pods(c.namespace).Create(c.t.Context(), pod, metav1.CreateOptions{})
+	assert.NilError(c.t, err)
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+	_, err = c.client.CoreV1().Pods(c.namespace).UpdateStatus(c.t.Context(), pod, metav1.UpdateOptions{})
+	assert.NilError(c.t, err)
+	zero := int64(0)
+	c.t.Cleanup(func() {
+		_ = c.client.CoreV1().Pods(c.namespace).Delete(context.Background(), name, metav1.DeleteOptions{GracePeriodSeconds: &zero})
+	})
+}
+
+// leads makes a controller's pod on a node the leader.
+func (c *cluster) leads(node string, args ...string) {
+	c.t.Helper()
+	c.pod("controller-1", node, corev1.Container{Name: "controller", Image: "controller", Command: []string{"/bottlerocket-update-operator"},
+		Args: append([]string{"-controller"}, args...)}, "controller")
+	_, err := c.client.CoordinationV1().Leases(c.namespace).Create(c.t.Context(), &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Name: controller.LeaseName},
+		Spec: coordinationv1.LeaseSpec{HolderIdentity: new("controller-1_8c0c"), LeaseDurationSeconds: new(int32(45)),
+			AcquireTime: &metav1.MicroTime{Time: noon.Add(-time.Hour)}, RenewTime: &metav1.MicroTime{Time: noon}},
+	}, metav1.CreateOptions{})
+	assert.NilError(c.t, err)
+}
+
+func (c *cluster) configMap(name, key, value string) {
+	c.t.Helper()
+	_, err := c.client.CoreV1().ConfigMaps(c.namespace).Create(c.t.Context(), &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string]string{key: value, "other": "kept"}}, metav1.CreateOptions{})
+	assert.NilError(c.t, err)
+}
+
+func (c *cluster) policyText() string {
+	c.t.Helper()
+	m, err := c.client.CoreV1().ConfigMaps(c.namespace).Get(c.t.Context(), kube.PolicyConfigMap, metav1.GetOptions{})
+	assert.NilError(c.t, err)
+	return m.Data[kube.PolicyKey]
+}
+
+func (c *cluster) annotation(node string, key marker.Key) (string, bool) {
+	c.t.Helper()
+	n, err := c.client.CoreV1().Nodes().Get(c.t.Context(), node, metav1.GetOptions{})
+	assert.NilError(c.t, err)
+	v, there := n.Annotations[string(key)]
+	return v, there
+}
+
+// said is what a command printed, how it ended, and what it asked of the API server.
+type said struct {
+	out, errs string
+	status    int
+	requests  []string
+}
+
+// run runs the plugin at noon.
+func (c *cluster) run(args ...string) said { return c.runWith("", args...) }
+
+func (c *cluster) runWith(stdin string, args ...string) said {
+	c.t.Helper()
+	return command(c.t.Context(), stdin, append([]string{"--kubeconfig", c.kubeconfig, "-n", c.namespace}, args...)...)
+}
+
+func command(ctx context.Context, stdin string, args ...string) said {
+	var out, errs bytes.Buffer
+	p := newPlugin(genericiooptions.IOStreams{In: strings.NewReader(stdin), Out: &out, ErrOut: &errs})
+	p.now = func() time.Time { return noon }
+	tape := &tape{}
+	p.flags.WrapConfigFn = func(c *rest.Config) *rest.Config {
+		c.Wrap(tape.over)
+		return c
+	}
+	status := p.run(ctx, args)
+	return said{out: out.String(), errs: errs.String(), status: status, requests: tape.requests}
+}
+
+// tape records requests.
+type tape struct {
+	mu       sync.Mutex
+	requests []string
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func (t *tape) over(next http.RoundTripper) http.RoundTripper {
+	return roundTrip(func(r *http.Request) (*http.Response, error) {
+		t.mu.Lock()
+		t.requests = append(t.requests, r.Method+" "+r.URL.RequestURI())
+		t.mu.Unlock()
+		return next.RoundTrip(r)
+	})
+}
+
+// ago is a time before noon.
+func ago(d time.Duration) time.Time { return noon.Add(-d) }
+
+// at puts an intent and the agent's answer to it on a host that runs one version and is offered another.
+func at(action marker.Action, answer marker.State, since time.Duration, current, available string) marker.Marks {
+	m := marker.Marks{
+		Intent: marker.Intent{ID: "7-x", Action: action, Time: ago(since), Until: ago(since).Add(45 * time.Minute)},
+		Report: marker.Report{Current: current, Available: available, BootID: "3b2a1c00-boot", Protocol: 1, OperatorVersion: "v2.0.0"},
+	}
+	if answer != marker.StateNone {
+		m.Report.ActiveID, m.Report.State = m.Intent.ID, answer
+	}
+	if action == marker.ActionPrepareUpdate || action == marker.ActionRebootUpdate {
+		m.Intent.Target = available
+	}
+	return m
+}

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"time"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
+)
+
+const testPolicy = `version: 1
+maxUnavailable: 2
+topology:
+- {key: topology.kubernetes.io/zone, maxUnavailable: 2}
+groups:
+- name: canary
+  nodeSelector: {matchLabels: {wave: canary}}
+- name: workers
+  nodeSelector: {matchLabels: {wave: workers}}
+  after: [canary]
+  afterSoak: 24h
+  maxUnavailable: 50%
+  windows: [{schedule: "0 22 * * *", duration: 4h}]
+`
+
+// fleet is one node of each kind that a plan speaks of.
+func (c *cluster) fleet() {
+	c.t.Helper()
+	canary, worker := map[string]string{"wave": "canary"}, map[string]string{"wave": "workers"}
+	zone := map[string]string{"topology.kubernetes.io/zone": "a"}
+
+	m := at(marker.ActionStabilize, marker.StateReady, 2*time.Hour, v2, v2)
+	m.History = []marker.Attempt{
+		{Version: v2, Outcome: marker.OutcomeFailed, Reason: "DrainDeadline", Started: ago(26 * time.Hour), Ended: ago(25*time.Hour + 30*time.Minute)},
+		{Version: v2, Outcome: marker.OutcomeUpdated, Reason: "Updated", Started: ago(2*time.Hour + 7*time.Minute + 5*time.Second), Ended: ago(2 * time.Hour)},
+	}
+	c.node(host{name: "canary-1", labels: canary, marks: m})
+	c.node(host{name: "worker-1", labels: worker, marks: at(marker.ActionPrepareUpdate, marker.StateReady, time.Hour, v1, v2)})
+	c.node(host{name: "worker-2", labels: worker, marks: at(marker.ActionStabilize, marker.StateReady, time.Hour, v1, v2)})
+	c.node(host{name: "idle", labels: zone, marks: at(marker.ActionStabilize, marker.StateReady, time.Hour, v1, v2)})
+
+	m = at(marker.ActionStabilize, marker.StateReady, time.Hour, v1, v2)
+	m.Failure = &marker.Failure{Versions: []string{v2}, Count: 2, Reason: "RolledBack", Message: "booted 1.50.0", At: ago(time.Hour), RetryAfter: noon.Add(3 * time.Hour)}
+	c.node(host{name: "failed", marks: m})
+
+	m = at(marker.ActionPrepareUpdate, marker.StateReady, time.Hour, v1, v2)
+	m.Intent.RebootFrom = m.Report.BootID
+	m.Disruption = &marker.Disruption{Since: ago(10 * time.Minute)}
+	m.Waiting = &marker.Waiting{Reason: "EvictionBlocked", Message: "pod default/db-0: its PodDisruptionBudget db allows none"}
+	c.node(host{name: "draining", labels: zone, marks: m, cordoned: true})
+
+	c.node(host{name: "paused", marks: at(marker.ActionStabilize, marker.StateReady, time.Hour, v1, v2),
+		annotations: map[marker.Key]string{marker.KeyPaused: "Ann debugs \x1b[31mhere"}})
+
+	m = at(marker.ActionRebootUpdate, marker.StateBusy, 40*time.Minute, v1, v2)
+	m.Intent.RebootFrom = m.Report.BootID
+	m.Disruption = &marker.Disruption{Since: ago(50 * time.Minute)}
+	c.node(host{name: "lost", marks: m, cordoned: true, notReady: true})
+
+	c.node(host{name: "staged-1", labels: zone, marks: at(marker.ActionPrepareUpdate, marker.StateReady, time.Hour, v1, v2)})
+	c.node(host{name: "staged-2", marks: at(marker.ActionPrepareUpdate, marker.StateReady, time.Hour, v1, v2)})
+	c.node(host{name: "staged-last", marks: at(marker.ActionPrepareUpdate, marker.StateReady, time.Hour, "1.49.0", v2)})
+	c.node(host{name: "new", noAgent: true})
+	c.node(host{name: "unlabelled", notLabelled: true})
+	c.node(host{name: "unreadable", annotations: map[marker.Key]string{marker.KeyIntentID: "8", marker.KeyActionWanted: "dance"}})
+	c.configMap(kube.PolicyConfigMap, kube.PolicyKey, testPolicy)
+	c.leads("staged-last", "-max-unavailable=1", "-soak=60s")
+}

@@ -1,0 +1,51 @@
+// Command kubectl-bottlerocket is a kubectl plugin: it shows what the operator is about to do with the nodes and why
+// not, and writes what is a person's to write.
+//
+// It decides nothing of its own: what it prints comes from the functions that the controller decides by, fed with
+// live reads. `plan`, `status` and `history` write nothing.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	// The policy's windows are in time zones, and not every machine has files of them.
+	_ "time/tzdata"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	p := newPlugin(genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr})
+	status := p.run(ctx, arguments(os.Args))
+	stop()
+	os.Exit(status)
+}
+
+// completer is the name under which kubectl asks a plugin of this name to complete a command line.
+const completer = "kubectl_complete-bottlerocket"
+
+// arguments are those of the process, and under the completer's name those that ask for a completion.
+func arguments(args []string) []string {
+	if strings.TrimSuffix(filepath.Base(args[0]), ".exe") == completer {
+		return append([]string{cobra.ShellCompRequestCmd}, args[1:]...)
+	}
+	return args[1:]
+}
+
+// run is the process but for its exit; it returns the status, as kubectl's: 1 whatever is wrong.
+func (p *plugin) run(ctx context.Context, args []string) int {
+	c := p.command()
+	c.SetArgs(args)
+	if err := c.ExecuteContext(ctx); err != nil {
+		fmt.Fprintf(p.ErrOut, "error: %v\n", err)
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,153 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/pkg/errors"
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+)
+
+// pauseOptions are those of pause and of resume.
+type pauseOptions struct {
+	dryRun
+	group string
+	pause policy.Pause
+}
+
+func (p *plugin) pauseCommand() *cobra.Command {
+	o := &pauseOptions{}
+	var inFlight string
+	c := &cobra.Command{
+		Use:   "pause [NODE...] --reason TEXT",
+		Short: "Let nothing start on nodes, in a group, or anywhere",
+		Long: "Let nothing start on the nodes that are named, in a group of the policy, or, with neither, anywhere.\n" +
+			"A paused node that has not begun to reboot is given back; of a group and the fleet --in-flight decides.",
+		Example: "  kubectl bottlerocket pause node-1 --reason 'Ann debugs here until Friday'\n" +
+			"  kubectl bottlerocket pause --reason 'the database moves today'\n  kubectl bottlerocket pause --group canary --reason 'bad canary'",
+		ValidArgsFunction: p.completeNodes(notPaused),
+		RunE: func(c *cobra.Command, nodes []string) error {
+			o.pause.InFlight = policy.Ending(inFlight)
+			switch {
+			case strings.TrimSpace(o.pause.Reason) == "":
+				return errors.New("give a --reason: people read it on every node that waits")
+			case len(nodes) > 0 && (o.group != "" || inFlight != ""):
+				return errors.New("--group and --in-flight are about the policy: name no nodes with them")
+			case inFlight != "" && o.pause.InFlight != policy.Finish && o.pause.InFlight != policy.Return:
+				return errors.Errorf("--in-flight is %q: give %s or %s", inFlight, policy.Finish, policy.Return)
+			}
+			return p.pause(c.Context(), o, nodes)
+		},
+	}
+	c.Flags().StringVar(&o.pause.Reason, "reason", "", "Why; people read it")
+	c.Flags().StringVar(&inFlight, "in-flight", "", "What becomes of nodes of the group or fleet that are out of service and have not begun to reboot: "+
+		string(policy.Finish)+" (the default) or "+string(policy.Return))
+	_ = c.RegisterFlagCompletionFunc("in-flight", cobra.FixedCompletions([]string{string(policy.Finish), string(policy.Return)}, cobra.ShellCompDirectiveNoFileComp))
+	p.addGroup(c, o)
+	o.addTo(c)
+	return c
+}
+
+func (p *plugin) resumeCommand() *cobra.Command {
+	o := &pauseOptions{}
+	c := &cobra.Command{
+		Use:               "resume [NODE...]",
+		Short:             "Take a pause back",
+		Long:              "Take back the pause of the nodes that are named, of a group of the policy, or, with neither, that of the fleet.",
+		ValidArgsFunction: p.completeNodes(paused),
+		RunE: func(c *cobra.Command, nodes []string) error {
+			if len(nodes) > 0 && o.group != "" {
+				return errors.New("nodes and a group exclude each other: give one of them")
+			}
+			return p.resume(c.Context(), o, nodes)
+		},
+	}
+	p.addGroup(c, o)
+	o.addTo(c)
+	return c
+}
+
+func (p *plugin) addGroup(c *cobra.Command, o *pauseOptions) {
+	c.Flags().StringVar(&o.group, "group", "", "A group of the policy, instead of the whole fleet")
+	_ = c.RegisterFlagCompletionFunc("group", p.completeGroups)
+}
+
+func (p *plugin) pause(ctx context.Context, o *pauseOptions, names []string) error {
+	client, err := p.client()
+	if err != nil {
+		return err
+	}
+	if len(names) == 0 {
+		return p.editPolicy(ctx, client, o, "paused", func(text string) (string, error) { return withPause(text, o.group, o.pause) })
+	}
+	nodes, err := readNodes(ctx, client, names)
+	if err != nil {
+		return err
+	}
+	for _, n := range nodes {
+		if !labelled(n) {
+			warn(p.ErrOut, []string{fmt.Sprintf("node %q is not labelled, so the operator starts nothing there anyhow", n.Name)})
+		}
+		if err := p.annotate(ctx, client, n, marker.KeyPaused, &o.pause.Reason, "paused", &o.dryRun); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *plugin) resume(ctx context.Context, o *pauseOptions, names []string) error {
+	client, err := p.client()
+	if err != nil {
+		return err
+	}
+	if len(names) == 0 {
+		return p.editPolicy(ctx, client, o, "resumed", func(text string) (string, error) { return withoutPause(text, o.group) })
+	}
+	nodes, err := readNodes(ctx, client, names)
+	if err != nil {
+		return err
+	}
+	for _, n := range nodes {
+		if err := p.annotate(ctx, client, n, marker.KeyPaused, nil, "resumed", &o.dryRun); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// editPolicy changes the policy's text, and says what was done.
+func (p *plugin) editPolicy(ctx context.Context, client kubernetes.Interface, o *pauseOptions, did string, edit func(string) (string, error)) error {
+	key := configKey{p.namespace(), kube.PolicyConfigMap, kube.PolicyKey}
+	changed, err := key.change(ctx, client, &o.dryRun, func(stands *string) (*string, error) {
+		text := emptyPolicy
+		if stands != nil {
+			text = *stands
+		}
+		after, err := edit(text)
+		if err != nil {
+			return nil, errors.WithMessagef(err, "ConfigMap %s/%s", key.namespace, key.name)
+		}
+		if after == text {
+			return nil, nil
+		}
+		return &after, nil
+	})
+	if err != nil {
+		return err
+	}
+	object := "configmap/" + kube.PolicyConfigMap
+	if o.group != "" {
+		object += " group " + o.group
+	}
+	if !changed {
+		did = "unchanged"
+	}
+	p.did(object, did, &o.dryRun)
+	return nil
+}

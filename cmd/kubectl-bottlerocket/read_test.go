@@ -1,0 +1,131 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"gotest.tools/v3/assert"
+	"gotest.tools/v3/golden"
+	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
+)
+
+// What people read, of one node of each kind. Time stands still, so nothing needs to be made alike.
+func TestRead(t *testing.T) {
+	c := newCluster(t)
+	c.fleet()
+	for _, tc := range []struct{ name, args string }{
+		{"status", "status"},
+		{"status-wide", "status -o wide"},
+		{"status-named", "status lost draining"},
+		{"status-selected", "status -l wave=workers"},
+		{"status-json", "status -o json lost failed"},
+		{"plan", "plan"},
+		{"plan-wide", "plan -o wide"},
+		{"history", "history canary-1"},
+		{"history-none", "history idle"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got := c.run(strings.Fields(tc.args)...)
+			golden.Assert(t, c.anywhere(got.out+"--- stderr\n"+got.errs), tc.name+".golden")
+			assert.Equal(t, got.status, 0)
+			for _, r := range got.requests {
+				assert.Assert(t, strings.HasPrefix(r, "GET "), "%s", r)
+			}
+		})
+	}
+
+	t.Run("the same as JSON and YAML", func(t *testing.T) {
+		for _, args := range []string{"status", "plan", "history canary-1"} {
+			var asJSON, asYAML any
+			assert.NilError(t, json.Unmarshal([]byte(c.run(strings.Fields(args+" -o json")...).out), &asJSON))
+			converted, err := yaml.ToJSON([]byte(c.run(strings.Fields(args + " -o yaml")...).out))
+			assert.NilError(t, err)
+			assert.NilError(t, json.Unmarshal(converted, &asYAML))
+			assert.DeepEqual(t, asYAML, asJSON)
+			assert.Equal(t, asJSON.(map[string]any)["apiVersion"], version)
+		}
+	})
+
+	t.Run("every labelled or marked node is in the plan once", func(t *testing.T) {
+		var got struct {
+			Starts, Waits []struct{ Node string }
+			Groups        []struct{ Nodes, UpToDate, Starting, InProgress, Waiting int }
+		}
+		assert.NilError(t, json.Unmarshal([]byte(c.run("plan", "-o", "json").out), &got))
+		nodes, counted := map[string]bool{}, 0
+		for _, n := range append(got.Starts, got.Waits...) {
+			assert.Assert(t, !nodes[n.Node], n.Node)
+			nodes[n.Node] = true
+		}
+		for _, g := range got.Groups {
+			assert.Equal(t, g.Nodes, g.UpToDate+g.Starting+g.InProgress+g.Waiting)
+			counted += g.Nodes
+		}
+		assert.Equal(t, len(nodes), 13)
+		assert.Equal(t, counted, 13)
+	})
+
+	t.Run("another policy", func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "policy.yaml")
+		text := "version: 1\nmaxUnavailable: unlimited\nfreezes: [{from: 2026-01-05T00:00:00Z, to: 2026-01-06T00:00:00Z, reason: stocktaking}]\n"
+		assert.NilError(t, os.WriteFile(path, []byte(text), 0o600))
+		got := c.run("plan", "--policy", path)
+		assert.Equal(t, got.status, 0, got.errs)
+		golden.Assert(t, strings.ReplaceAll(got.out, path, "FILE"), "plan-frozen.golden")
+		assert.Equal(t, c.runWith(text, "plan", "--policy", "-").out, strings.ReplaceAll(got.out, path, "standard input"))
+		for _, r := range got.requests {
+			assert.Assert(t, strings.HasPrefix(r, "GET "), "%s", r)
+		}
+		assert.Equal(t, c.policyText(), testPolicy)
+	})
+
+	t.Run("the leader's own node goes last", func(t *testing.T) {
+		var got struct {
+			Starts, Waits []struct{ Node, Reason string }
+		}
+		said := c.runWith("version: 1\nmaxUnavailable: unlimited\n", "plan", "--policy", "-", "-o", "json")
+		assert.NilError(t, json.Unmarshal([]byte(said.out), &got), said.errs)
+		for _, s := range got.Starts {
+			assert.Assert(t, s.Node != "staged-last")
+		}
+		for _, w := range got.Waits {
+			if w.Node == "staged-last" {
+				assert.Equal(t, w.Reason, "ControllerLast")
+				return
+			}
+		}
+		t.Error("staged-last is not in the plan")
+	})
+
+	t.Run("a policy with a mistake", func(t *testing.T) {
+		got := c.runWith("version: 1\nmaxUnavailabel: 3\n", "plan", "--policy", "-")
+		assert.Equal(t, got.errs, "error: standard input: line 2: there is no field maxUnavailabel\n")
+		assert.Equal(t, got.status, 1)
+	})
+}
+
+// anywhere is text without the number of the test's namespace.
+func (c *cluster) anywhere(text string) string {
+	return strings.ReplaceAll(text, c.namespace, "NAMESPACE")
+}
+
+// What is missing is said, and stops nobody from looking.
+func TestReadWithLess(t *testing.T) {
+	c := newCluster(t)
+	got := c.run("status")
+	assert.Equal(t, got.status, 0)
+	golden.Assert(t, c.anywhere(got.out+got.errs), "status-empty.golden")
+	c.node(host{name: "new"})
+	c.configMap(kube.PolicyConfigMap, kube.PolicyKey, "version: 2\n")
+	c.configMap(kube.StateConfigMap, "slots", "null")
+	got = c.run("plan")
+	assert.Equal(t, got.status, 0)
+	golden.Assert(t, c.anywhere(got.out+"--- stderr\n"+got.errs), "plan-broken.golden")
+	// Not even what the controller would put right by itself is written.
+	assert.Equal(t, c.policyText(), "version: 2\n")
+}

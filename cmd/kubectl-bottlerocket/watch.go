@@ -1,0 +1,152 @@
+package main
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"github.com/pkg/errors"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
+)
+
+// watchPause bounds how often the whole fleet is planned anew, and gathers what changes together.
+const watchPause = 500 * time.Millisecond
+
+// gone stands in the column of phases when a node has left the operator's care.
+const gone = "Gone"
+
+// watchStatus prints all nodes, and then each one that looks different, until ctx ends.
+func (p *plugin) watchStatus(ctx context.Context, client kubernetes.Interface, o *statusOptions) error {
+	lead := findLeader(ctx, client, p.namespace(), p.now())
+	w, err := newWatched(client, p.namespace(), lead.options.AgentSelector)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if err := w.run(ctx); err != nil {
+		return err
+	}
+	warn(p.ErrOut, lead.notes)
+	show := &shown{plugin: p, o: o, before: map[string]Status{}}
+	for ctx.Err() == nil {
+		if err := show.changes(plan(w.objects(), lead, p.now(), nil)); err != nil {
+			return err
+		}
+		wait(ctx, watchPause)
+		select {
+		case <-ctx.Done():
+		case err := <-w.failed:
+			// What is shown may be old until it is tried again.
+			warn(p.ErrOut, []string{"watching: " + err.Error()})
+		case <-w.changed:
+		}
+	}
+	return nil
+}
+
+func wait(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
+
+// watched is what a plan is made from, kept up to date.
+type watched struct {
+	nodes, agents, state, policy, acknowledged cache.SharedIndexInformer
+
+	changed chan struct{}
+	failed  chan error
+}
+
+func newWatched(client kubernetes.Interface, namespace, agentSelector string) (*watched, error) {
+	config := func(name string) cache.SharedIndexInformer { return kube.ConfigMapInformer(client, namespace, name) }
+	w := &watched{
+		nodes: kube.NodeInformer(client), agents: kube.AgentInformer(client, namespace, agentSelector),
+		state: config(kube.StateConfigMap), policy: config(kube.PolicyConfigMap), acknowledged: config(kube.AcknowledgedConfigMap),
+		changed: make(chan struct{}, 1), failed: make(chan error, 1),
+	}
+	changed := func() {
+		select {
+		case w.changed <- struct{}{}:
+		default:
+		}
+	}
+	for _, i := range w.all() {
+		// Only one that runs already refuses this.
+		_ = i.SetWatchErrorHandlerWithContext(func(ctx context.Context, _ *cache.Reflector, err error) {
+			if usual(err) {
+				return
+			}
+			select {
+			case w.failed <- err:
+			default:
+			}
+		})
+		if _, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{
+			AddFunc: func(any) { changed() }, UpdateFunc: func(any, any) { changed() }, DeleteFunc: func(any) { changed() },
+		}); err != nil {
+			return nil, errors.Wrap(err, "watching")
+		}
+	}
+	return w, nil
+}
+
+// usual tells if a watch ended as watches do: it begins anew.
+func usual(err error) bool {
+	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+}
+
+func (w *watched) all() []cache.SharedIndexInformer {
+	return []cache.SharedIndexInformer{w.nodes, w.agents, w.state, w.policy, w.acknowledged}
+}
+
+// run watches until ctx ends, and returns when everything was seen once. What is refused at the beginning is an
+// error; later on it is tried again.
+func (w *watched) run(ctx context.Context) error {
+	var synced []cache.InformerSynced
+	for _, i := range w.all() {
+		go i.RunWithContext(ctx)
+		synced = append(synced, i.HasSynced)
+	}
+	seen := make(chan bool, 1)
+	go func() { seen <- cache.WaitForCacheSync(ctx.Done(), synced...) }()
+	select {
+	case <-seen:
+		return nil
+	case err := <-w.failed:
+		return errors.WithMessage(err, "watching")
+	}
+}
+
+func (w *watched) objects() *kube.Objects {
+	o := &kube.Objects{State: only(w.state), Policy: only(w.policy), Acknowledged: only(w.acknowledged)}
+	for _, obj := range w.nodes.GetStore().List() {
+		if n, ok := obj.(*corev1.Node); ok {
+			o.Nodes = append(o.Nodes, n)
+		}
+	}
+	for _, obj := range w.agents.GetStore().List() {
+		if pod, ok := obj.(*corev1.Pod); ok {
+			o.Agents = append(o.Agents, pod)
+		}
+	}
+	return o
+}
+
+func only(i cache.SharedIndexInformer) *corev1.ConfigMap {
+	for _, obj := range i.GetStore().List() {
+		if c, ok := obj.(*corev1.ConfigMap); ok {
+			return c
+		}
+	}
+	return nil
+}
