@@ -48,11 +48,11 @@ type Term struct {
 
 	// told is the reason that people were last told of, by UID, and retry the pause after a pass that
 	// could not be finished. Only the passing goroutine touches them.
-	told  map[string]policy.Reason
+	told map[string]policy.Reason
 	// problem and stopped are what people were last told of the policy and of versions.
 	problem string
 	stopped map[string]bool
-	retry time.Duration
+	retry   time.Duration
 }
 
 type passedOver struct {
