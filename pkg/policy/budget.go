@@ -16,6 +16,8 @@ type budget struct {
 	// held are in our hands, but for Lost ones that lend their place on; others are out of service by somebody
 	// else's hand.
 	held, others int
+	// gone are slots of nodes that are gone, or not seen yet: they may be of any part of the fleet.
+	gone int
 	// names are the first of those that use it up.
 	names []string
 }
@@ -23,7 +25,7 @@ type budget struct {
 // maxNames is how many nodes a sentence names.
 const maxNames = 3
 
-func (b *budget) used() int { return b.held + b.others }
+func (b *budget) used() int { return b.held + b.gone + b.others }
 
 func (b *budget) use(name string, held bool) {
 	if held {
@@ -40,7 +42,7 @@ func (b *budget) use(name string, held bool) {
 // is out of service by somebody else's hand among the others: they take no second place. But of those in our
 // hands there are never more than the limit (S1).
 func (b *budget) full(counted, slot bool) bool {
-	used, held := b.used(), b.held
+	used, held := b.used(), b.held+b.gone
 	switch {
 	case slot:
 		used, held = used-1, held-1
@@ -55,10 +57,13 @@ func (b *budget) String() string {
 		return ""
 	}
 	more := ""
-	if n := b.used() - len(b.names); n > 0 {
+	if n := b.held + b.others - len(b.names); n > 0 {
 		more = fmt.Sprintf(" and %d more", n)
 	}
-	return strings.Join(b.names, ", ") + more
+	if b.gone > 0 {
+		more += fmt.Sprintf("; %d hold a place and are gone", b.gone)
+	}
+	return strings.TrimPrefix(strings.Join(b.names, ", ")+more, "; ")
 }
 
 // domains are the budgets of one topology, by the value of its label.
@@ -134,12 +139,12 @@ func (p *part) count(b *budget, n *fleet.Node, capacity, held, others bool) {
 }
 
 // settle works the limits out, once all nodes are in.
-func (p *part) settle() {
-	p.limit = p.rules.MaxUnavailable.Of(p.nodes)
+func (p *part) settle(gone int) {
+	p.limit, p.gone = p.rules.MaxUnavailable.Of(p.nodes), gone
 	for i := range p.domains {
 		d := &p.domains[i]
 		for _, b := range d.values {
-			b.limit = d.MaxUnavailable.Of(b.nodes)
+			b.limit, b.gone = d.MaxUnavailable.Of(b.nodes), gone
 		}
 	}
 }
@@ -175,7 +180,7 @@ func (p *part) room(n *fleet.Node, counted, slot bool) (Reason, Sentence) {
 		if b.full(counted, slot) {
 			return ReasonUnavailableLimit, limited(b)
 		}
-		if d.MaxDomains > 0 && b.held == 0 && !slot && d.busy() >= d.MaxDomains {
+		if d.MaxDomains > 0 && b.held == 0 && !slot && d.busy()+p.gone >= d.MaxDomains {
 			return ReasonDomainLimit, say("nodes of {n} values of {s} are out of service, as many as may be at once").count(d.busy()).with(d.Key)
 		}
 	}

@@ -154,12 +154,12 @@ func (p *planner) countParts(ours int) {
 		}
 		p.countIn(n, held, p.otherwiseOut(n))
 	}
-	// Slots of nodes that are gone: nobody knows of which group they were.
+	// Slots of nodes that are gone, or that a late watch doesn't show yet: nobody knows of which group and zone they
+	// are, so they count in each, until they are freed.
 	p.out.InHands += unknown
-	p.fleet.held += unknown
-	p.fleet.settle()
+	p.fleet.settle(unknown)
 	for _, g := range p.groups {
-		g.settle()
+		g.settle(unknown)
 	}
 	p.out.Limit = p.fleet.limit
 }

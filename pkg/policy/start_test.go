@@ -19,6 +19,11 @@ func broken(n *fleet.Node) {
 	n.Marks.Disruption = &marker.Disruption{}
 }
 
+func inZones(s policy.Settings, t policy.Topology) policy.Settings {
+	s.Topology = []policy.Topology{t}
+	return s
+}
+
 // What the limits leave, and to whom it goes.
 func TestStart(t *testing.T) {
 	limit := func(unavailable, staging, maxLost int) policy.Settings {
@@ -47,6 +52,12 @@ func TestStart(t *testing.T) {
 			map[string]string{"a": "Fence SlotOrphaned", "b": "wait UnavailableLimit"}},
 		{"a slot of a node that is gone counts, and is released", limit(1, 10, 1), []fleet.Node{node("b", prepared), node("c")}, []string{"a"},
 			map[string]string{"b": "wait UnavailableLimit"}},
+		{"in its zone too, whichever that is", inZones(limit(2, 10, 1), policy.Topology{Key: zoneKey, MaxUnavailable: policy.Count(1)}),
+			[]fleet.Node{node("b", zone("x"), prepared), node("c", zone("y"))}, []string{"a"},
+			map[string]string{"b": "wait UnavailableLimit"}},
+		{"and as a zone", inZones(limit(2, 10, 1), policy.Topology{Key: zoneKey, MaxUnavailable: policy.Unlimited, MaxDomains: 1}),
+			[]fleet.Node{node("b", zone("x"), prepared), node("c", zone("y"))}, []string{"a"},
+			map[string]string{"b": "wait DomainLimit"}},
 		{"an unreadable disruption counts as a slot", limit(1, 10, 1), []fleet.Node{node("a", broken), node("b", prepared), node("c")}, nil,
 			map[string]string{"a": "wait MarksUnreadable", "b": "wait UnavailableLimit"}},
 		{"a verifying node counts", limit(1, 10, 1), []fleet.Node{node("a", verifying(1)), node("b", prepared), node("c")}, nil,

@@ -3,6 +3,7 @@ package sim
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -146,7 +147,8 @@ func scopes(set *policy.Settings, n *corev1.Node) []scope {
 }
 
 // takes holds new slots against every budget of the policy by which they are taken (S1): the list is written by
-// comparing, so what is stored now is what was counted. Slots of nodes that are gone count for the fleet alone.
+// comparing, so what is stored now is what was counted. Nodes that are gone count as they were, until their slots are
+// freed.
 func (c *checks) takes(actor string, before, after *corev1.ConfigMap) {
 	w := c.w
 	old, now := holders(before), holders(after)
@@ -157,12 +159,8 @@ func (c *checks) takes(actor string, before, after *corev1.ConfigMap) {
 	d := &p.decided
 	var inHands, taken []*corev1.Node
 	lost := map[*corev1.Node]bool{}
-	gone := len(now)
-	for _, n := range w.server.Nodes() {
+	for _, n := range append(w.server.Nodes(), c.gone(now)...) {
 		_, slot := now[string(n.UID)]
-		if slot {
-			gone--
-		}
 		if !slot && (!has(n, marker.KeyDisruption) || c.tampered[string(n.UID)]) {
 			continue
 		}
@@ -178,9 +176,6 @@ func (c *checks) takes(actor string, before, after *corev1.ConfigMap) {
 		c.count("S1")
 		for _, s := range scopes(&d.set, n) {
 			held, lent := 0, 0
-			if s.name == "the fleet" {
-				held = gone
-			}
 			for _, other := range inHands {
 				if s.in(other) {
 					held++
@@ -199,6 +194,18 @@ func (c *checks) takes(actor string, before, after *corev1.ConfigMap) {
 			c.domains(actor, "group "+g.Name, &g.Rules, n, taken, inHands, lost, func(n *corev1.Node) bool { return groupOf(&d.set, n) == g })
 		}
 	}
+}
+
+// gone are nodes that hold slots and are gone, as they were last.
+func (c *checks) gone(held map[string]string) []*corev1.Node {
+	var out []*corev1.Node
+	for _, uid := range slices.Sorted(maps.Keys(held)) {
+		states := c.history[uid]
+		if last := len(states) - 1; last > 0 && states[last].node == nil {
+			out = append(out, states[last-1].node)
+		}
+	}
+	return out
 }
 
 // domains: a node whose zone has none in our hands only goes if not too many other zones have.

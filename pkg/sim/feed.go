@@ -47,6 +47,8 @@ func (w *world) open(p *process, sel apiserver.Selection, s sink) *feed {
 // list shows how things are, or were a while ago, and watches from there.
 func (f *feed) list(old bool) {
 	w := f.p.w
+	// What came before a list isn't shown once more after it.
+	f.last = nil
 	rv := w.server.Revision()
 	if old && !w.calm && w.chance(3) {
 		if back := rv - int64(w.rng.IntN(12)); back > 0 && back < rv {

@@ -73,6 +73,16 @@ func (s *Scenario) govern(r *rand.Rand) {
 		lasting[r.IntN(len(lasting))](r, &last)
 	}
 	s.Policies = append(s.Policies, last)
+	for _, rule := range slices.Concat(s.Policies...) {
+		field, _, _ := strings.Cut(rule, ":")
+		if kind, ok := provoking[field]; ok && r.IntN(3) == 0 {
+			f := Fault{At: time.Duration(r.Int64N(int64(s.Trouble))).Truncate(time.Millisecond), Kind: kind, On: r.IntN(s.Nodes), For: 3 * time.Minute}
+			if kind == NodeDeleted {
+				f.When = pick(r, AtReboot, AtBusy)
+			}
+			s.Faults = append(s.Faults, f)
+		}
+	}
 	for range r.IntN(5) {
 		f := Fault{At: time.Duration(r.Int64N(int64(s.Trouble))).Truncate(time.Millisecond), Kind: PersonWritesPolicy, On: r.IntN(s.Nodes),
 			For: time.Duration(r.Int64N(int64(6 * time.Minute))).Truncate(time.Millisecond), N: r.IntN(16)}
@@ -87,12 +97,19 @@ func (s *Scenario) govern(r *rand.Rand) {
 			f.When = AtCordon
 		}
 		s.Faults = append(s.Faults, f)
+		if f.Kind == PersonBreaksPolicy {
+			// Whoever starts now has no last good one.
+			s.Faults = append(s.Faults, Fault{At: f.At, Kind: CrashController, On: r.IntN(s.Controllers), When: f.When})
+		}
 		if r.IntN(4) == 0 {
 			s.Faults = append(s.Faults, Fault{At: f.At, Kind: hindrances[r.IntN(len(hindrances))], On: f.On, When: f.When, N: r.IntN(16),
 				For: time.Duration(r.Int64N(int64(2 * time.Minute))).Truncate(time.Millisecond)})
 		}
 	}
 }
+
+// provoking is what shows if a rule is kept.
+var provoking = map[string]Kind{"versions": NewRelease, "maxFailed": BadRelease, "topology": NodeDeleted}
 
 func pick[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }
 
