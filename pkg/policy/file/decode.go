@@ -161,6 +161,9 @@ func (r *rules) into(out *policy.Rules, zones Zones) error {
 		if t.MaxUnavailable != nil {
 			made.MaxUnavailable = t.MaxUnavailable.Limit
 		}
+		if t.MaxDomains != nil && *t.MaxDomains < 1 {
+			return errors.Errorf("maxDomains of topology %s is %d: give 1 or more, or leave it out", t.Key, *t.MaxDomains)
+		}
 		set(&made.MaxDomains, t.MaxDomains)
 		if t.MaxUnavailable == nil && t.MaxDomains == nil {
 			return errors.Errorf("topology %q has no limit: give maxUnavailable, maxDomains, or both", t.Key)
@@ -200,7 +203,8 @@ func (r *rules) calendar(out *window.Calendar, zones Zones) error {
 		}
 	}
 	if r.Freezes != nil {
-		out.Freezes = nil
+		// A group's own come on top of the fleet's: a freeze wins over everything.
+		out.Freezes = slices.Clone(out.Freezes)
 		for i, f := range *r.Freezes {
 			if f.From == nil || f.To == nil {
 				return errors.Errorf("freezes[%d] has no from or no to: give both", i)

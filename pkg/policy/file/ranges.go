@@ -13,11 +13,13 @@ type versionRange struct {
 	set  *semver.Constraints
 }
 
+// UnmarshalYAML reads a range.
 func (r *versionRange) UnmarshalYAML(n *yaml.Node) error {
-	r.text = n.Value
-	if r.text == "" {
-		return nil
+	text, err := word(n)
+	if err != nil || text == "" {
+		return err
 	}
+	r.text = text
 	set, err := semver.NewConstraint(r.text)
 	if err != nil {
 		return at(n, errors.Errorf("%q is no range of versions: give one such as \">=1.20.0 <2\" or \"1.27.x\"", r.text))

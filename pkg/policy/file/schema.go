@@ -101,7 +101,11 @@ type versions struct {
 type limit struct{ policy.Limit }
 
 func (l *limit) UnmarshalYAML(n *yaml.Node) error {
-	parsed, err := policy.ParseLimit(n.Value)
+	text, err := word(n)
+	if err != nil {
+		return err
+	}
+	parsed, err := policy.ParseLimit(text)
 	l.Limit = parsed
 	return at(n, err)
 }
@@ -109,9 +113,13 @@ func (l *limit) UnmarshalYAML(n *yaml.Node) error {
 type duration struct{ time.Duration }
 
 func (d *duration) UnmarshalYAML(n *yaml.Node) error {
-	parsed, err := time.ParseDuration(n.Value)
-	if err != nil || n.Kind != yaml.ScalarNode {
-		return at(n, errors.Errorf("%q is no duration: give one such as 90s, 30m or 4h", n.Value))
+	text, err := word(n)
+	if err != nil {
+		return err
+	}
+	parsed, err := time.ParseDuration(text)
+	if err != nil {
+		return at(n, errors.Errorf("%q is no duration: give one such as 90s, 30m or 4h", text))
 	}
 	d.Duration = parsed
 	return nil
@@ -120,9 +128,13 @@ func (d *duration) UnmarshalYAML(n *yaml.Node) error {
 type ending struct{ policy.Ending }
 
 func (e *ending) UnmarshalYAML(n *yaml.Node) error {
-	e.Ending = policy.Ending(n.Value)
+	text, err := word(n)
+	if err != nil {
+		return err
+	}
+	e.Ending = policy.Ending(text)
 	if e.Ending != policy.Finish && e.Ending != policy.Return {
-		return at(n, errors.Errorf("%q is neither %s nor %s", n.Value, policy.Finish, policy.Return))
+		return at(n, errors.Errorf("%q is neither %s nor %s", text, policy.Finish, policy.Return))
 	}
 	return nil
 }
@@ -130,12 +142,24 @@ func (e *ending) UnmarshalYAML(n *yaml.Node) error {
 type moment struct{ time.Time }
 
 func (m *moment) UnmarshalYAML(n *yaml.Node) error {
-	parsed, err := time.Parse(time.RFC3339, n.Value)
+	text, err := word(n)
 	if err != nil {
-		return at(n, errors.Errorf("%q is no moment: give one such as 2026-12-20T18:00:00+01:00", n.Value))
+		return err
+	}
+	parsed, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return at(n, errors.Errorf("%q is no moment: give one such as 2026-12-20T18:00:00+01:00", text))
 	}
 	m.Time = parsed
 	return nil
+}
+
+// word is what a value of one word says. A list or a mapping has none, which is not the same as an empty one.
+func word(n *yaml.Node) (string, error) {
+	if n.Kind != yaml.ScalarNode {
+		return "", at(n, errors.New("a list or a mapping does not belong here: give one value"))
+	}
+	return n.Value, nil
 }
 
 // at puts the line before what is wrong with a value.
