@@ -97,13 +97,23 @@ func (p *planner) stand(n fleet.Node, phase intent.Phase, act intent.Act, r Reas
 func (p *planner) wait(n fleet.Node, phase intent.Phase, r Reason, format string, args ...any) {
 	message := fmt.Sprintf(format, args...)
 	inProgress := phase != intent.PhaseIdle && phase != intent.PhaseNew && phase != intent.PhaseUnreadable && n.Labelled()
-	if inProgress && (n.Marks.Waiting == nil || n.Marks.Waiting.Reason != string(r)) {
+	if inProgress && (n.Marks.Waiting == nil || n.Marks.Waiting.Reason != string(r)) && !p.stillLost(n) {
 		c := keep(n)
 		c.Marks.Waiting = &marker.Waiting{Reason: string(r), Message: marker.Clip(message, marker.MaxMessage)}
 		p.step(n, phase, intent.ActNote, r, message, c)
 		return
 	}
 	p.stand(n, phase, "", r, message)
+}
+
+// stillLost tells if a node that is called Lost will be called so by this process too, once it has passed over it. A
+// new leader doesn't take the word back meanwhile.
+func (p *planner) stillLost(n fleet.Node) bool {
+	if n.PassedOver || n.Marks.Waiting == nil || n.Marks.Waiting.Reason != string(ReasonLost) {
+		return false
+	}
+	n.PassedOver = true
+	return p.isLost(n)
 }
 
 // wakeAt asks for another plan at t.
