@@ -213,3 +213,13 @@ func TestWake(t *testing.T) {
 		})
 	}
 }
+
+// A new leader doesn't take back on the node that it is Lost, only to say it again at its second look.
+func TestLostIsNotTakenBack(t *testing.T) {
+	out := policy.Plan(fleetOf([]fleet.Node{node("a", lost, firstLook)}), policy.DefaultSettings())
+	standing, step := find(t, out, "a")
+	assert.Equal(t, verdict(standing), "Rebooting wait Rebooting")
+	assert.Assert(t, step == nil, "%+v", step)
+	_, step = find(t, policy.Plan(fleetOf([]fleet.Node{node("a", lost, firstLook, issued(time.Minute))}), policy.DefaultSettings()), "a")
+	assert.Assert(t, step != nil && step.Change.Marks.Waiting.Reason == string(policy.ReasonRebooting), "%+v", step)
+}

@@ -214,7 +214,7 @@ func (p *planner) stand(n *fleet.Node, phase intent.Phase, act intent.Act, r Rea
 // which is written again only when the reason changes.
 func (p *planner) wait(n *fleet.Node, phase intent.Phase, r Reason, s Sentence) {
 	inProgress := phase != intent.PhaseIdle && phase != intent.PhaseNew && phase != intent.PhaseUnreadable && n.Labelled()
-	if inProgress && (n.Marks.Waiting == nil || n.Marks.Waiting.Reason != string(r)) {
+	if inProgress && (n.Marks.Waiting == nil || n.Marks.Waiting.Reason != string(r)) && !p.stillLost(n) {
 		message := s.String()
 		c := keep(n)
 		c.Marks.Waiting = &marker.Waiting{Reason: string(r), Message: marker.Clip(message, marker.MaxMessage)}
@@ -223,6 +223,17 @@ func (p *planner) wait(n *fleet.Node, phase intent.Phase, r Reason, s Sentence) 
 		return
 	}
 	p.stand(n, phase, "", r, s)
+}
+
+// stillLost tells if a node that is called Lost will be called so by this process too, once it has passed over it. A
+// new leader doesn't take the word back meanwhile.
+func (p *planner) stillLost(n *fleet.Node) bool {
+	if n.PassedOver || n.Marks.Waiting == nil || n.Marks.Waiting.Reason != string(ReasonLost) {
+		return false
+	}
+	watched := *n
+	watched.PassedOver = true
+	return p.isLost(&watched)
 }
 
 // wakeAt asks for another plan at t.
