@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -50,9 +51,10 @@ type Term struct {
 	// could not be finished. Only the passing goroutine touches them.
 	told map[string]policy.Reason
 	// problem and stopped are what people were last told of the policy and of versions.
-	problem string
-	stopped map[string]bool
-	retry   time.Duration
+	problem  string
+	warnings []string
+	stopped  map[string]bool
+	retry    time.Duration
 }
 
 type passedOver struct {
@@ -155,8 +157,8 @@ func (t *Term) Pass(ctx context.Context) (time.Time, error) {
 	}
 	out := policy.Plan(s, set)
 	t.remember(s, out)
-	t.tell(out)
 	t.tellOfThePolicy(s, out)
+	t.tell(out)
 	err = t.carryOut(ctx, s, out)
 	t.c.Metrics.pass(out, t.c.Now().Sub(began))
 	return out.Wake, err
@@ -193,7 +195,7 @@ func (t *Term) Plan(ctx context.Context) (policy.Outcome, error) {
 func (t *Term) gather(ctx context.Context) (fleet.Snapshot, policy.Settings, error) {
 	s := fleet.Snapshot{Now: t.c.Now()}
 	said := t.c.Policies.Current()
-	s.PolicyProblem, s.NoPolicy, s.Acknowledged = said.Problem, said.None, said.Acknowledged
+	s.PolicyProblem, s.NoPolicy, s.Acknowledged, s.PolicyWarnings = said.Problem, said.None, said.Acknowledged, said.Warnings
 	var err error
 	if s.Nodes, err = t.c.Cluster.Nodes(ctx); err != nil {
 		return s, said.Settings, err
@@ -256,12 +258,21 @@ func (t *Term) remember(s fleet.Snapshot, out policy.Outcome) {
 	}
 }
 
+// reasonPolicyDoubtful is of an Event alone: the policy allows what people may not have meant.
+const reasonPolicyDoubtful = "PolicyDoubtful"
+
 // tellOfThePolicy warns people, once, of a policy that can't be read and of versions that are stopped.
 func (t *Term) tellOfThePolicy(s fleet.Snapshot, out policy.Outcome) {
 	if s.PolicyProblem != t.problem && s.PolicyProblem != "" {
 		t.c.Events.Notice(true, string(policy.ReasonPolicyUnreadable), s.PolicyProblem)
 	}
 	t.problem = s.PolicyProblem
+	for _, w := range out.Warnings {
+		if !slices.Contains(t.warnings, w) {
+			t.c.Events.Notice(true, reasonPolicyDoubtful, w)
+		}
+	}
+	t.warnings = out.Warnings
 	stopped := make(map[string]bool, len(out.Stopped))
 	for _, v := range out.Stopped {
 		stopped[v.Version] = true

@@ -40,6 +40,8 @@ type Node struct {
 	// Labels are all of the node's.
 	Labels        map[string]string
 	Unschedulable bool
+	// Created is when the Node was made, by the API server's clock.
+	Created time.Time
 	// Ready is the kubelet's Ready condition being True; ReadySince its lastTransitionTime, another
 	// machine's clock as text, compared for change only.
 	Ready      bool

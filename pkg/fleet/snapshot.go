@@ -16,6 +16,8 @@ type Snapshot struct {
 	// before that is in force, so nothing starts.
 	PolicyProblem string
 	NoPolicy      bool
+	// PolicyWarnings are sentences on what was read and may not have been meant.
+	PolicyWarnings []string
 	// Seen is since when each version has been known in this cluster.
 	Seen map[string]time.Time
 	// Acknowledged are versions that go on although they failed on many nodes, because a person said so.

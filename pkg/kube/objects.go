@@ -94,7 +94,7 @@ func (o *Objects) Snapshot(now time.Time, defaults policy.Settings) (fleet.Snaps
 		}
 	}
 	if o.Acknowledged != nil {
-		s.Acknowledged = acknowledged(o.Acknowledged)
+		s.Acknowledged, s.PolicyWarnings = acknowledged(o.Acknowledged)
 	}
 	at := make(map[string]int, len(o.Nodes))
 	for _, n := range slices.SortedFunc(slices.Values(o.Nodes), func(a, b *corev1.Node) int { return cmp.Compare(a.Name, b.Name) }) {

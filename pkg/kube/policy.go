@@ -2,6 +2,9 @@ package kube
 
 import (
 	"context"
+	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,6 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy/file"
 )
@@ -35,6 +39,8 @@ type PolicyState struct {
 	None    bool
 	// Acknowledged are the versions that a person let go on.
 	Acknowledged map[string]bool
+	// Warnings are sentences on what was read and may not have been meant.
+	Warnings []string
 }
 
 // PolicyConfig is what a Policy is made from.
@@ -155,19 +161,24 @@ func (p *Policy) acknowledge(obj any) {
 	if !ok {
 		return
 	}
-	versions := acknowledged(config)
+	versions, warnings := acknowledged(config)
 	p.mu.Lock()
-	p.state.Acknowledged = versions
+	p.state.Acknowledged, p.state.Warnings = versions, warnings
 	p.mu.Unlock()
 	p.c.Changed()
 }
 
-func acknowledged(config *corev1.ConfigMap) map[string]bool {
-	versions := make(map[string]bool, len(config.Data))
-	for v := range config.Data {
+// acknowledged are the versions that a person let go on, and what of the rest is none.
+func acknowledged(config *corev1.ConfigMap) (versions map[string]bool, warnings []string) {
+	versions = make(map[string]bool, len(config.Data))
+	for _, v := range slices.Sorted(maps.Keys(config.Data)) {
+		if !marker.ValidVersion(v) {
+			warnings = append(warnings, fmt.Sprintf("ConfigMap %s: key %q is no version, such as 1.27.0", AcknowledgedConfigMap, v))
+			continue
+		}
 		versions[v] = true
 	}
-	return versions
+	return versions, warnings
 }
 
 // ConfigMapInformer watches one ConfigMap, which needn't be there.

@@ -41,6 +41,7 @@ func View(n *corev1.Node) fleet.Node {
 		Labels:          n.Labels,
 		Leaving:         leaving(n),
 		Unschedulable:   n.Spec.Unschedulable,
+		Created:         n.CreationTimestamp.Time,
 		BootID:          n.Status.NodeInfo.BootID,
 		OSVersion:       fleet.OSVersion(n.Status.NodeInfo.OSImage),
 	}

@@ -111,6 +111,8 @@ type Disruption struct {
 type Failure struct {
 	// Versions that failed here, oldest first, at most 10.
 	Versions []string `json:"versions"`
+	// Broken are those of them that were to blame: they failed when they were activated, or after the reboot.
+	Broken []string `json:"broken,omitempty"`
 	// Count of failures since the last success.
 	Count int `json:"count"`
 	// Reason and Message of the last one.

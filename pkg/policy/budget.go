@@ -1,7 +1,9 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
@@ -18,8 +20,9 @@ type budget struct {
 	held, others int
 	// gone are slots of nodes that are gone, or not seen yet: they may be of any part of the fleet.
 	gone int
-	// names are the first of those that use it up.
-	names []string
+	// names are the first of those that use it up, theirs tells which of them are out by somebody else's hand.
+	names  []string
+	theirs [maxNames]bool
 }
 
 // maxNames is how many nodes a sentence names.
@@ -34,6 +37,7 @@ func (b *budget) use(name string, held bool) {
 		b.others++
 	}
 	if len(b.names) < maxNames {
+		b.theirs[len(b.names)] = !held
 		b.names = append(b.names, name)
 	}
 }
@@ -56,6 +60,12 @@ func (b *budget) String() string {
 	if b == nil {
 		return ""
 	}
+	named := slices.Clone(b.names)
+	for i := range named {
+		if b.theirs[i] {
+			named[i] += " (not by the operator's doing)"
+		}
+	}
 	more := ""
 	if n := b.held + b.others - len(b.names); n > 0 {
 		more = fmt.Sprintf(" and %d more", n)
@@ -63,7 +73,7 @@ func (b *budget) String() string {
 	if b.gone > 0 {
 		more += fmt.Sprintf("; %d hold a place and are gone", b.gone)
 	}
-	return strings.TrimPrefix(strings.Join(b.names, ", ")+more, "; ")
+	return strings.TrimPrefix(strings.Join(named, ", ")+more, "; ")
 }
 
 // domains are the budgets of one topology, by the value of its label.
@@ -75,15 +85,30 @@ type domains struct {
 
 func (d *domains) of(n *fleet.Node) *budget { return d.values[n.Labels[d.Key]] }
 
-// busy counts the domains with nodes in our hands.
-func (d *domains) busy() int {
+// busy counts the domains with nodes out of service, but for one.
+func (d *domains) busy(but *budget) int {
 	busy := 0
 	for _, b := range d.values {
-		if b.held > 0 {
+		if b != but && b.held+b.others > 0 {
 			busy++
 		}
 	}
 	return busy
+}
+
+// String names the domains with nodes out of service.
+func (d *domains) String() string {
+	var names []string
+	for value, b := range d.values {
+		if b.held+b.others > 0 {
+			names = append(names, cmp.Or(value, "none"))
+		}
+	}
+	slices.Sort(names)
+	if len(names) > maxNames {
+		names = append(names[:maxNames], fmt.Sprintf("%d more", len(names)-maxNames))
+	}
+	return strings.Join(names, ", ")
 }
 
 // part is the fleet, or a group of it, with its budgets.
@@ -160,10 +185,15 @@ func (p *part) take(n *fleet.Node, counted bool) {
 }
 
 func (p *part) move(b *budget, n *fleet.Node, counted bool) {
-	if counted {
-		b.others--
+	if !counted {
+		b.use(n.Name, true)
+		return
 	}
-	b.use(n.Name, true)
+	b.others--
+	b.held++
+	if i := slices.Index(b.names, n.Name); i >= 0 {
+		b.theirs[i] = false
+	}
 }
 
 // room says which budget of this part has no room for a node; a reason without a value: there is room.
@@ -180,8 +210,11 @@ func (p *part) room(n *fleet.Node, counted, slot bool) (Reason, Sentence) {
 		if b.full(counted, slot) {
 			return ReasonUnavailableLimit, limited(b)
 		}
-		if d.MaxDomains > 0 && b.held == 0 && !slot && d.busy()+p.gone >= d.MaxDomains {
-			return ReasonDomainLimit, say("nodes of {n} values of {s} are out of service, as many as may be at once").count(d.busy()).with(d.Key)
+		alone := b.held+b.others == 0 || b.held+b.others == 1 && (slot || counted)
+		if others := d.busy(b); d.MaxDomains > 0 && alone && others+p.gone >= d.MaxDomains {
+			s := say("{n} values of {s} may have nodes out of service at once, and these do: {holders}").count(d.MaxDomains).with(d.Key)
+			s.holders = d
+			return ReasonDomainLimit, s
 		}
 	}
 	return "", Sentence{}

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -40,7 +41,8 @@ func (p *planner) windowOf(g *part) *windowState {
 	case !w.Ends.IsZero():
 		p.wakeAt(w.Ends)
 		if g.rules.FitWindow {
-			if takes := p.typical(); p.Now.Add(takes).After(w.Ends) {
+			// What no window is long enough for would never start: it does, and the plan warns of it.
+			if takes := p.takes(g); p.Now.Add(takes).After(w.Ends) && takes < longest(c) {
 				w.disrupt = verdict{ReasonWindowTooShort, say("the window closes {t}, and an update takes {d} here").
 					at(w.Ends).lasting(takes).over(c.At(w.Ends).Opens)}
 			}
@@ -52,8 +54,27 @@ func (p *planner) windowOf(g *part) *windowState {
 	return w
 }
 
-// typical is how long nine of ten nodes took, from the cordon to the end of the soak, when they were updated last;
-// 0 if none was yet.
+// longest is how long a window of the calendar is open; without a window it is open for ever.
+func longest(c window.Calendar) time.Duration {
+	if len(c.Windows) == 0 {
+		return math.MaxInt64
+	}
+	var d time.Duration
+	for _, w := range c.Windows {
+		d = max(d, w.Duration)
+	}
+	return d
+}
+
+// takes is how long an update of a node in this part takes: as long as the fleet's nodes were away when they were
+// updated last, and the soak of this part. More than the deadlines allow is no measure.
+func (p *planner) takes(g *part) time.Duration {
+	d := p.set.Deadlines
+	return min(p.typical(), g.rules.Drain+d.Reboot+d.Return) + g.rules.Soak
+}
+
+// typical is how long nine of ten nodes took, from the cordon to the beginning of the soak, when they were updated
+// last; 0 if none was yet.
 func (p *planner) typical() time.Duration {
 	if p.typically >= 0 {
 		return p.typically
@@ -61,7 +82,7 @@ func (p *planner) typical() time.Duration {
 	var took []time.Duration
 	for i := range p.Nodes {
 		if d := lastUpdate(&p.Nodes[i]); d > 0 {
-			took = append(took, d)
+			took = append(took, max(d-p.place(&p.Nodes[i]).rules.Soak, 0))
 		}
 	}
 	p.typically = 0
@@ -81,13 +102,11 @@ func lastUpdate(n *fleet.Node) time.Duration {
 	return 0
 }
 
-// paused says why a part is paused: the fleet's own word first.
+// paused says why a part is paused: the fleet's own word first, unless the group's gives more back.
 func (p *planner) paused(g *part) *Pause {
-	if p.set.Pause != nil {
-		return p.set.Pause
+	everywhere := p.set.Pause
+	if g.group == nil || g.group.Pause == nil || everywhere != nil && g.group.Pause.InFlight != Return {
+		return everywhere
 	}
-	if g.group != nil {
-		return g.group.Pause
-	}
-	return nil
+	return g.group.Pause
 }

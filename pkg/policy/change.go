@@ -39,7 +39,7 @@ func keep(n *fleet.Node) *Change {
 	}
 	if f := n.Marks.Failure; f != nil {
 		copied := *f
-		copied.Versions = slices.Clone(f.Versions)
+		copied.Versions, copied.Broken = slices.Clone(f.Versions), slices.Clone(f.Broken)
 		c.Marks.Failure = &copied
 	}
 	c.Marks.History = slices.Clone(n.Marks.History)
@@ -73,10 +73,18 @@ func (c *Change) fail(version string, r Reason, message string, now time.Time, s
 	f.Reason, f.Message = string(r), marker.Clip(message, marker.MaxMessage)
 	f.At = now.Truncate(time.Second)
 	f.RetryAfter = f.At.Add(s.backOff(f.Count))
-	if version != "" && !slices.Contains(f.Versions, version) {
-		f.Versions = append(f.Versions, version)
-		f.Versions = f.Versions[max(0, len(f.Versions)-maxFailedVersions):]
+	f.Versions = remembered(f.Versions, version)
+	if r.blamesVersion() {
+		f.Broken = remembered(f.Broken, version)
 	}
+}
+
+func remembered(versions []string, version string) []string {
+	if version == "" || slices.Contains(versions, version) {
+		return versions
+	}
+	versions = append(versions, version)
+	return versions[max(0, len(versions)-maxFailedVersions):]
 }
 
 // remember adds the end of an attempt to the node's history.

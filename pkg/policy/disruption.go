@@ -45,6 +45,11 @@ func rebooted(n *fleet.Node) bool { return n.BootID != "" && n.BootID != n.Marks
 
 func (p *planner) askReboot(n *fleet.Node, r Reason, message string) {
 	c := begin(n, p.Now, marker.ActionRebootUpdate, p.set.Deadlines.Reboot, ReasonRebooting, "the agent activates the update and reboots")
+	g := p.place(n)
+	if w := p.windowOf(g); g.rules.WhenClosed == Return && w.Open && !w.Ends.IsZero() && w.Ends.Before(c.Marks.Intent.Until) && !rebooted(n) {
+		// Also if nobody is there to take it back then.
+		c.Marks.Intent.Until = w.Ends.Truncate(time.Second)
+	}
 	p.step(n, intent.PhaseDraining, intent.ActReboot, r, message, c)
 }
 
@@ -52,6 +57,12 @@ func (p *planner) askReboot(n *fleet.Node, r Reason, message string) {
 // policy as it is now.
 func (p *planner) mustReturn(n *fleet.Node) verdict {
 	g := p.place(n)
+	if p.NoPolicy {
+		return p.stopped()
+	}
+	if v := p.downgrade(n, n.Marks.Intent.Target); v.reason != "" {
+		return v
+	}
 	if v := p.target(n.Marks.Intent.Target); v.reason != "" && v.reason != ReasonVersionTooNew {
 		return v
 	}

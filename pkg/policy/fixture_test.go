@@ -144,7 +144,7 @@ func drain(d fleet.Drain) change { return func(n *fleet.Node) { n.Drain = &d } }
 
 func failedOnce(retryAfter time.Duration, versions ...string) change {
 	return func(n *fleet.Node) {
-		n.Marks.Failure = &marker.Failure{Versions: versions, Count: 1, Reason: "X", Message: "y", At: now, RetryAfter: now.Add(retryAfter)}
+		n.Marks.Failure = &marker.Failure{Versions: versions, Broken: versions, Count: 1, Reason: "X", Message: "y", At: now, RetryAfter: now.Add(retryAfter)}
 	}
 }
 

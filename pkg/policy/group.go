@@ -1,6 +1,8 @@
 package policy
 
 import (
+	"time"
+
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
@@ -30,64 +32,95 @@ func (s Settings) GroupOf(labels map[string]string) string {
 type wave struct {
 	group   *part
 	version string
+	// down: it is lower than what the asking node runs, so who runs more doesn't have it.
+	down bool
 }
 
-// afterOthers says which group, and which node in it, a group waits for.
-func (p *planner) afterOthers(g *part, version string) verdict {
+// afterOthers says which group, and which node in it, a node waits for.
+func (p *planner) afterOthers(c candidate, version string) verdict {
+	g := c.part
 	if g.group == nil || len(g.group.After) == 0 {
 		return verdict{}
 	}
-	key := wave{g, version}
+	key := wave{g, version, marker.CompareVersions(version, c.Marks.Report.Current) < 0}
 	v, known := p.waves[key]
 	if !known {
-		v = p.judgeWave(g, version)
+		v = p.judgeWave(key)
 		p.waves[key] = v
 	}
 	return v
 }
 
-func (p *planner) judgeWave(g *part, version string) verdict {
-	for _, name := range g.group.After {
+func (p *planner) judgeWave(w wave) verdict {
+	for _, name := range w.group.group.After {
 		for _, before := range p.groups {
 			if before.group.Name != name {
 				continue
 			}
-			if before.members == 0 {
-				return verdict{ReasonAfterGroup, say("group {s} goes first, and no node is in it: its selector chooses none").with(name)}
-			}
-			for i := range p.Nodes {
-				n := &p.Nodes[i]
-				if !p.ours(n) || p.place(n) != before || n.Leaving != "" {
-					continue
-				}
-				if v := p.hasSoaked(n, g.group, name, version); v.reason != "" {
-					return v
-				}
+			if v := p.hasAll(w, before); v.reason != "" {
+				return v
 			}
 		}
 	}
 	return verdict{}
 }
 
-// hasSoaked says why a node of a group that goes first holds the others up.
-func (p *planner) hasSoaked(n *fleet.Node, g *Group, name, version string) verdict {
-	m := &n.Marks
-	switch {
-	case len(n.Problems) > 0 || m.Report.Current == "" || marker.CompareVersions(m.Report.Current, version) < 0:
-		return verdict{ReasonAfterGroup, say("group {s} goes first, and {s2} in it does not run {s3} yet").with(name, n.Name, version)}
-	case n.Disrupted() || n.Phase() == intent.PhaseResetting || !n.Ready:
-		return verdict{ReasonAfterGroup, say("group {s} goes first, and {s2} in it is not back in service with {s3} yet").with(name, n.Name, version)}
-	}
-	for i := len(m.History) - 1; i >= 0; i-- {
-		a := &m.History[i]
-		if a.Outcome != marker.OutcomeUpdated || marker.CompareVersions(a.Version, version) < 0 {
+// hasAll says why a group that goes first holds the others up. One without nodes shows nothing of a version.
+func (p *planner) hasAll(w wave, before *part) verdict {
+	name, asked := before.group.Name, 0
+	for i := range p.Nodes {
+		n := &p.Nodes[i]
+		if !p.ours(n) || p.place(n) != before || n.Leaving != "" {
 			continue
 		}
-		if end := a.Ended.Add(g.AfterSoak); p.Now.Before(end) && !a.Ended.After(p.Now.Add(p.set.RetryMax)) {
-			p.wakeAt(end)
-			return verdict{ReasonAfterGroup, say("group {s} goes first, and {s2} in it must run {s3} until {t}").with(name, n.Name, version).at(end).over(end)}
+		asked++
+		if v := p.hasSoaked(n, w, name); v.reason != "" {
+			return v
 		}
-		break
+	}
+	switch {
+	case before.members == 0:
+		return verdict{ReasonAfterGroup, say("group {s} goes first, and no node is in it").with(name)}
+	case asked == 0:
+		return verdict{ReasonAfterGroup, say("group {s} goes first, and all of its nodes are on their way out of the cluster").with(name)}
 	}
 	return verdict{}
+}
+
+// hasSoaked says why a node of a group that goes first holds the others up.
+func (p *planner) hasSoaked(n *fleet.Node, w wave, name string) verdict {
+	m := &n.Marks
+	has := func(version string) bool {
+		c := marker.CompareVersions(version, w.version)
+		return c == 0 || c > 0 && !w.down
+	}
+	switch {
+	case len(n.Problems) > 0 || m.Report.Current == "" || !has(m.Report.Current):
+		return verdict{ReasonAfterGroup, say("group {s} goes first, and {s2} in it does not run {s3} yet").with(name, n.Name, w.version)}
+	case n.Disrupted() || n.Phase() == intent.PhaseResetting || !n.Ready:
+		return verdict{ReasonAfterGroup, say("group {s} goes first, and {s2} in it is not back in service with {s3} yet").with(name, n.Name, w.version)}
+	}
+	if end := p.hasSince(n, w, has).Add(w.group.group.AfterSoak); p.Now.Before(end) {
+		p.wakeAt(end)
+		return verdict{ReasonAfterGroup, say("group {s} goes first, and {s2} in it must run {s3} until {t}").with(name, n.Name, w.version).at(end).over(end)}
+	}
+	return verdict{}
+}
+
+// hasSince is since when a node has a version: by its history, and where that doesn't tell, as for one that joined
+// with it, not before the node was there or anybody here knew of the version.
+func (p *planner) hasSince(n *fleet.Node, w wave, has func(string) bool) time.Time {
+	for i := len(n.Marks.History) - 1; i >= 0; i-- {
+		if a := &n.Marks.History[i]; a.Outcome == marker.OutcomeUpdated && has(a.Version) && !a.Ended.After(p.Now.Add(p.set.RetryMax)) {
+			return a.Ended
+		}
+	}
+	since, known := p.Seen[w.version]
+	if !known || since.After(p.Now) {
+		since = p.Now
+	}
+	if n.Created.After(since) && !n.Created.After(p.Now) {
+		since = n.Created
+	}
+	return since
 }

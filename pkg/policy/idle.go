@@ -31,9 +31,9 @@ func (p *planner) idle(n *fleet.Node) {
 		p.wait(n, phase, ReasonAgentNotReady, say("the agent has not reported on its host yet"))
 	case m.Report.Available == "" || marker.CompareVersions(m.Report.Available, m.Report.Current) == 0:
 		p.upToDate(n)
-	case marker.CompareVersions(m.Report.Available, m.Report.Current) < 0 && !p.set.Versions.Downgrade:
-		p.wait(n, phase, ReasonLowerVersionOffered, say("runs {s} and is offered the lower {s2}, which is no target unless the policy says so").
-			with(m.Report.Current, m.Report.Available))
+	case p.downgrade(n, m.Report.Available).reason != "":
+		v := p.downgrade(n, m.Report.Available)
+		p.wait(n, phase, v.reason, v.sentence)
 	case p.backingOff(n):
 		f := m.Failure
 		p.wakeAt(f.RetryAfter)
@@ -49,6 +49,15 @@ func (p *planner) idle(n *fleet.Node) {
 	default:
 		p.toStage = append(p.toStage, p.candidate(n))
 	}
+}
+
+// downgrade says why a version that is lower than the one that runs is no target.
+func (p *planner) downgrade(n *fleet.Node, version string) verdict {
+	current := n.Marks.Report.Current
+	if p.set.Versions.Downgrade || marker.CompareVersions(version, current) >= 0 {
+		return verdict{}
+	}
+	return verdict{ReasonLowerVersionOffered, say("runs {s} and is offered the lower {s2}, which is no target unless the policy says so").with(current, version)}
 }
 
 // upToDate tells a node that has what is offered from one that is held at a version which isn't offered yet.

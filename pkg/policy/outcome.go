@@ -19,8 +19,12 @@ type Outcome struct {
 	InHands int `json:"inHands"`
 	Lent    int `json:"lent"`
 	Limit   int `json:"limit"`
+	// Others are out of service by somebody else's hand and use the limit up too.
+	Others int `json:"others,omitempty"`
 	// PolicyProblem is why the policy that stands in its ConfigMap is not in force.
 	PolicyProblem string `json:"policyProblem,omitempty"`
+	// Warnings are what the policy allows and people may not have meant.
+	Warnings []string `json:"warnings,omitempty"`
 	// Stopped are versions that failed on too many nodes.
 	Stopped []StoppedVersion `json:"stopped,omitempty"`
 	// Saw are versions that were not known in this cluster before.

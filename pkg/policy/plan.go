@@ -29,6 +29,7 @@ func Plan(s fleet.Snapshot, set Settings) Outcome {
 	p.release()
 	p.stopVersions()
 	p.out.PolicyProblem = s.PolicyProblem
+	p.warn()
 	return p.out
 }
 
@@ -103,13 +104,14 @@ func (p *planner) count() {
 		if len(n.Problems) > 0 {
 			continue
 		}
+		late := false
 		if n.Disrupted() {
 			if p.isLost(n) {
 				lost++
 			}
 			watched := *n
 			watched.PassedOver = true
-			if p.isLost(&watched) {
+			if late = p.isLost(&watched); late {
 				p.late++
 			}
 		}
@@ -117,7 +119,7 @@ func (p *planner) count() {
 			// An attempt on a node that isn't ours any more has no deadline: it would keep its place for ever.
 			p.staging++
 		}
-		p.countFailed(n)
+		p.countFailed(n, late)
 		p.see(n.Marks.Report.Available)
 		p.see(n.Marks.Report.Current)
 	}
@@ -161,7 +163,7 @@ func (p *planner) countParts(ours int) {
 	for _, g := range p.groups {
 		g.settle(unknown)
 	}
-	p.out.Limit = p.fleet.limit
+	p.out.Limit, p.out.Others = p.fleet.limit, p.fleet.others
 }
 
 func (p *planner) maxLost(ours int) int { return p.set.MaxLost.Of(ours) }

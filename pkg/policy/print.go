@@ -9,13 +9,19 @@ import (
 // String is the plan for people: what it would do next, and why each other node waits.
 func (o Outcome) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d of %d nodes that may be unavailable are", o.InHands-o.Lent, o.Limit)
+	fmt.Fprintf(&b, "%d of %d nodes that may be unavailable are", o.InHands-o.Lent+o.Others, o.Limit)
+	if o.Others > 0 {
+		fmt.Fprintf(&b, ", %d of them not by the operator's doing", o.Others)
+	}
 	if o.Lent > 0 {
 		fmt.Fprintf(&b, "; %d Lost on top", o.Lent)
 	}
 	b.WriteString("\n")
 	if o.PolicyProblem != "" {
 		fmt.Fprintf(&b, "the policy is not in force: %s\n", o.PolicyProblem)
+	}
+	for _, w := range o.Warnings {
+		fmt.Fprintf(&b, "warning: %s\n", w)
 	}
 	for _, v := range o.Stopped {
 		fmt.Fprintf(&b, "%s\n", v.Sentence)

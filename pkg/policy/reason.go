@@ -136,10 +136,11 @@ var reasons = []Reason{
 // Reasons is the closed list.
 func Reasons() []Reason { return slices.Clone(reasons) }
 
-// Troubling tells if people should be warned: the reason won't pass by itself, or something failed.
+// Troubling tells if people should be warned of a node: the reason won't pass by itself, or something failed. Of what
+// is wrong with the policy or with a version they are warned once, and not for each node.
 func (r Reason) Troubling() bool {
 	switch r {
-	case ReasonMarksUnreadable, ReasonPolicyUnreadable, ReasonVersionStopped, ReasonInterfaceUnsupported, ReasonAnotherUpdater, ReasonHostError, ReasonLost, ReasonTooManyLost, ReasonStateUnreadable,
+	case ReasonMarksUnreadable, ReasonInterfaceUnsupported, ReasonAnotherUpdater, ReasonHostError, ReasonLost, ReasonTooManyLost, ReasonStateUnreadable,
 		ReasonUnwell, ReasonPrepareFailed, ReasonPrepareDeadline, ReasonDrainDeadline, ReasonRebootDeadline,
 		ReasonRebootFailed, ReasonRolledBack, ReasonEvictionBlocked, ReasonDrainFailing:
 		return true

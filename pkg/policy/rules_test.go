@@ -38,6 +38,11 @@ func updated(ago, took time.Duration) change {
 	}
 }
 
+// runs is up to date with a version, and nothing tells since when.
+func runs(v string) change {
+	return func(n *fleet.Node) { n.Marks.Report.Current, n.OSVersion = v, v }
+}
+
 func awaySince(ago time.Duration) change {
 	return func(n *fleet.Node) { n.UnavailableSince = now.Add(-ago) }
 }
@@ -75,6 +80,13 @@ func TestRules(t *testing.T) {
 	open, closed := nightly(t, "0 8 * * *", 4*time.Hour), nightly(t, "0 22 * * *", 4*time.Hour)
 	freeze := window.Calendar{Freezes: []window.Freeze{{From: now.Add(-time.Hour), To: now.Add(time.Hour), Reason: "a sale"}}}
 	three := func(s *policy.Settings) { s.MaxUnavailable = policy.Count(3) }
+	slow := func(s *policy.Settings) { s.Drain = 4 * time.Hour }
+	zones := func(n int) func(*policy.Settings) {
+		return func(s *policy.Settings) {
+			s.Topology = []policy.Topology{{Key: zoneKey, MaxUnavailable: policy.Unlimited, MaxDomains: n}}
+		}
+	}
+	soaked := func(s *policy.Settings) { groups(s, func(_, p *policy.Group) { p.AfterSoak = time.Hour }) }
 	for _, tc := range []struct {
 		name  string
 		rules []func(*policy.Settings)
@@ -102,6 +114,12 @@ func TestRules(t *testing.T) {
 			s.Topology = []policy.Topology{{Key: zoneKey, MaxUnavailable: policy.Unlimited, MaxDomains: 1}}
 		}}, []fleet.Node{node("a", zone("x"), prepared), node("b", zone("x"), prepared), node("c", zone("y"), prepared), node("d")},
 			map[string]string{"a": "Cordon SlotGranted", "b": "Cordon SlotGranted", "c": "wait DomainLimit"}},
+		{"a zone that others took down is one of them", []func(*policy.Settings){three, zones(1)},
+			[]fleet.Node{node("a", zone("x"), cordoned, notReady), node("b", zone("x"), prepared), node("c", zone("y"), prepared), node("d")},
+			map[string]string{"b": "Cordon SlotGranted", "c": "wait DomainLimit"}},
+		{"and its own node may go", []func(*policy.Settings){three, zones(1)},
+			[]fleet.Node{node("a", zone("x"), cordoned, prepared), node("c", zone("y"), prepared), node("d")},
+			map[string]string{"a": "Cordon SlotGranted", "c": "wait DomainLimit"}},
 		{"spread over zones", []func(*policy.Settings){func(s *policy.Settings) { s.MaxUnavailable = policy.Count(2) }},
 			[]fleet.Node{node("a", zone("x"), draining), node("b", zone("x"), prepared), node("c", zone("y"), prepared), node("d")},
 			map[string]string{"b": "wait UnavailableLimit", "c": "Cordon SlotGranted"}},
@@ -146,6 +164,18 @@ func TestRules(t *testing.T) {
 		{"nor for those that the policy keeps from staging", []func(*policy.Settings){three, func(s *policy.Settings) { s.Versions.Deny = exactly(v3) }},
 			[]fleet.Node{node("a", prepared, controller), node("b", offered(v3)), node("c")},
 			map[string]string{"a": "Cordon SlotGranted", "b": "wait VersionDenied"}},
+		{"or whose nodes are all on their way out", []func(*policy.Settings){three, func(s *policy.Settings) { groups(s) }},
+			[]fleet.Node{node("a", stageOf("production"), prepared), node("b", stageOf("canary"), with(func(n *fleet.Node) { n.Leaving = "x" })), node("c")},
+			map[string]string{"a": "wait AfterGroup"}},
+		{"one that joined with the version has it since then", []func(*policy.Settings){three, soaked},
+			[]fleet.Node{node("a", stageOf("production"), prepared), node("b", stageOf("canary"), runs(v2), with(func(n *fleet.Node) { n.Created = now.Add(-30 * time.Minute) })), node("c")},
+			map[string]string{"a": "wait AfterGroup"}},
+		{"and long enough in the end", []func(*policy.Settings){three, soaked},
+			[]fleet.Node{node("a", stageOf("production"), prepared), node("b", stageOf("canary"), runs(v2), with(func(n *fleet.Node) { n.Created = now.Add(-2 * time.Hour) })), node("c")},
+			map[string]string{"a": "Cordon SlotGranted"}},
+		{"who runs more hasn't the lower version", []func(*policy.Settings){three, func(s *policy.Settings) { groups(s); s.Versions.Downgrade = true }},
+			[]fleet.Node{node("a", stageOf("production"), runs(v3), offered(v2)), node("b", stageOf("canary"), runs(v3), offered(v2)), node("c")},
+			map[string]string{"a": "wait AfterGroup", "b": "Prepare UpdateAvailable"}},
 		{"a group's own budget", []func(*policy.Settings){three, func(s *policy.Settings) {
 			groups(s, func(c, _ *policy.Group) { c.MaxUnavailable = policy.Count(1) })
 		}}, []fleet.Node{node("a", stageOf("canary"), prepared), node("b", stageOf("canary"), prepared), node("c", prepared), node("d")},
@@ -165,6 +195,12 @@ func TestRules(t *testing.T) {
 			[]fleet.Node{node("a", draining), node("b", rebooting), node("c", busy), node("d")},
 			map[string]string{"a": "SetAside PolicyPaused", "b": "GiveBack PolicyPaused", "c": "wait Rebooting"}},
 
+		{"a group's pause that gives back more", []func(*policy.Settings){three, func(s *policy.Settings) {
+			s.Pause = &policy.Pause{Reason: "x", InFlight: policy.Finish}
+			groups(s, func(c, _ *policy.Group) { c.Pause = &policy.Pause{Reason: "y", InFlight: policy.Return} })
+		}}, []fleet.Node{node("a", stageOf("canary"), draining), node("b", draining), node("c")},
+			map[string]string{"a": "SetAside PolicyPaused", "b": "Drain Draining"}},
+
 		{"in the window", []func(*policy.Settings){func(s *policy.Settings) { s.Calendar = open }}, []fleet.Node{node("a", prepared), node("c")},
 			map[string]string{"a": "Cordon SlotGranted"}},
 		{"outside: staging goes on", []func(*policy.Settings){func(s *policy.Settings) { s.Calendar = closed }}, []fleet.Node{node("a", prepared), node("b", offered(v2)), node("c")},
@@ -176,10 +212,16 @@ func TestRules(t *testing.T) {
 			map[string]string{"a": "SetAside WindowClosed", "b": "GiveBack WindowClosed", "c": "wait Rebooting"}},
 		{"or finishes", []func(*policy.Settings){func(s *policy.Settings) { s.Calendar, s.WhenClosed = closed, policy.Finish }},
 			[]fleet.Node{node("a", draining), node("d")}, map[string]string{"a": "Drain Draining"}},
-		{"nothing starts that can't end inside", []func(*policy.Settings){func(s *policy.Settings) { s.Calendar = open }},
+		{"nothing starts that can't end inside", []func(*policy.Settings){slow, func(s *policy.Settings) { s.Calendar = open }},
 			[]fleet.Node{node("a", prepared), node("b", updated(time.Hour, 3*time.Hour)), node("c")}, map[string]string{"a": "wait WindowTooShort"}},
-		{"unless that may be", []func(*policy.Settings){func(s *policy.Settings) { s.Calendar, s.FitWindow = open, false }},
+		{"unless that may be", []func(*policy.Settings){slow, func(s *policy.Settings) { s.Calendar, s.FitWindow = open, false }},
 			[]fleet.Node{node("a", prepared), node("b", updated(time.Hour, 3*time.Hour)), node("c")}, map[string]string{"a": "Cordon SlotGranted"}},
+		{"or unless no window is long enough", []func(*policy.Settings){slow, func(s *policy.Settings) { s.Calendar, s.Soak = open, 5*time.Hour }},
+			[]fleet.Node{node("a", prepared), node("c")}, map[string]string{"a": "Cordon SlotGranted"}},
+		{"nothing takes longer than it may", []func(*policy.Settings){func(s *policy.Settings) { s.Calendar = open }},
+			[]fleet.Node{node("a", prepared), node("b", updated(time.Hour, 30*time.Hour)), node("c")}, map[string]string{"a": "Cordon SlotGranted"}},
+		{"the soak must fit too, before anything was measured", []func(*policy.Settings){func(s *policy.Settings) { s.Calendar, s.Soak = open, 3*time.Hour }},
+			[]fleet.Node{node("a", prepared), node("c")}, map[string]string{"a": "wait WindowTooShort"}},
 		{"in a freeze nothing starts at all", []func(*policy.Settings){func(s *policy.Settings) { s.Calendar = freeze }},
 			[]fleet.Node{node("a", prepared), node("b", offered(v2)), node("c")}, map[string]string{"a": "wait Frozen", "b": "wait Frozen"}},
 
@@ -193,6 +235,8 @@ func TestRules(t *testing.T) {
 			map[string]string{"a": "Cordon SlotGranted", "b": "wait Held", "c": "wait Held"}},
 		{"a lower one, if the policy says so", []func(*policy.Settings){func(s *policy.Settings) { s.Versions.Downgrade = true }},
 			[]fleet.Node{node("a", offered("1.0.0")), node("c")}, map[string]string{"a": "Prepare UpdateAvailable"}},
+		{"but not once it says no again", nil, []fleet.Node{node("a", prepared, with(func(n *fleet.Node) { n.Marks.Report.Current, n.OSVersion = v3, v3 })), node("c", draining, with(func(n *fleet.Node) { n.Marks.Report.Current, n.OSVersion = v3, v3 }))},
+			map[string]string{"a": "wait LowerVersionOffered", "c": "SetAside LowerVersionOffered"}},
 		{"one that is too new here", []func(*policy.Settings){func(s *policy.Settings) { s.Versions.MinAge = 25 * time.Hour }},
 			[]fleet.Node{node("a", prepared), node("b", offered(v3)), node("c")},
 			map[string]string{"a": "wait VersionTooNew", "b": "wait VersionTooNew"}},
@@ -202,15 +246,18 @@ func TestRules(t *testing.T) {
 		{"one that failed on too many nodes", []func(*policy.Settings){func(s *policy.Settings) { s.MaxFailed = policy.Count(2) }},
 			[]fleet.Node{node("a", prepared), node("b", offered(v2), failedOnce(time.Hour, v2)), node("c", offered(v2), failedOnce(time.Hour, v2)), node("d", offered(v2)), node("e", offered(v3)), node("f", draining)},
 			map[string]string{"a": "wait VersionStopped", "d": "wait VersionStopped", "e": "Prepare UpdateAvailable", "f": "SetAside VersionStopped"}},
+		{"what a new leader will call Lost counts at its first look", []func(*policy.Settings){three, func(s *policy.Settings) { s.MaxFailed = policy.Count(2) }},
+			[]fleet.Node{node("a", prepared), node("b", lost, firstLook), node("c", failedOnce(time.Hour, v2)), node("d")},
+			map[string]string{"a": "wait VersionStopped"}},
 		{"not yet on so many", []func(*policy.Settings){func(s *policy.Settings) { s.MaxFailed = policy.Count(3) }},
 			[]fleet.Node{node("a", prepared), node("b", offered(v2), failedOnce(time.Hour, v2)), node("c", offered(v2), failedOnce(time.Hour, v2))},
 			map[string]string{"a": "Cordon SlotGranted"}},
 		{"a node on which it failed twice is one", []func(*policy.Settings){func(s *policy.Settings) { s.MaxFailed = policy.Count(2) }},
 			[]fleet.Node{node("a", prepared), node("b", lost, failedOnce(time.Hour, v2)), node("c")},
 			map[string]string{"a": "Cordon SlotGranted", "b": "wait Lost"}},
-		{"what a drain failed at is no version's fault", []func(*policy.Settings){func(s *policy.Settings) { s.MaxFailed = policy.Count(1) }},
+		{"what staging or a drain failed at is no version's fault", []func(*policy.Settings){func(s *policy.Settings) { s.MaxFailed = policy.Count(1) }},
 			[]fleet.Node{node("a", prepared), node("c", offered(v2), failedOnce(time.Hour, v2), with(func(n *fleet.Node) {
-				n.Marks.History = []marker.Attempt{{Version: v2, Outcome: marker.OutcomeFailed, Reason: string(policy.ReasonDrainDeadline)}}
+				n.Marks.Failure.Broken = nil
 			}))}, map[string]string{"a": "Cordon SlotGranted"}},
 		{"one that a person acknowledged", []func(*policy.Settings){func(s *policy.Settings) { s.MaxFailed = policy.Count(1) }},
 			[]fleet.Node{node("a", preparedFor(v3)), node("c", offered(v3), failedOnce(time.Hour, v3))}, map[string]string{"a": "Cordon SlotGranted"}},
@@ -251,4 +298,42 @@ func TestPlanInJSON(t *testing.T) {
 	var read policy.Outcome
 	assert.NilError(t, json.Unmarshal(text, &read))
 	assert.Equal(t, read.String(), out.String())
+}
+
+// With no policy to go by nothing goes on that can be given back (S8).
+func TestNoPolicy(t *testing.T) {
+	s := fleetOf([]fleet.Node{node("a", draining), node("b", rebooting), node("c", busy), node("d", offered(v2)), node("e", prepared)})
+	s.NoPolicy, s.PolicyProblem = true, "it is broken"
+	out := policy.Plan(s, policy.DefaultSettings())
+	for name, want := range map[string]string{"a": "Draining SetAside PolicyUnreadable", "b": "Rebooting GiveBack PolicyUnreadable",
+		"c": "Rebooting wait Rebooting", "d": "Idle wait PolicyUnreadable", "e": "Prepared wait PolicyUnreadable"} {
+		got, _ := find(t, out, name)
+		assert.Check(t, verdict(got) == want, "%s is %q, not %q", name, verdict(got), want)
+	}
+}
+
+// An intent to reboot doesn't outlive the window, also if nobody is there to take it back.
+func TestRebootWithinTheWindow(t *testing.T) {
+	set := policy.DefaultSettings()
+	set.Calendar = nightly(t, "0 8 * * *", 2*time.Hour+10*time.Minute)
+	drained := node("a", draining, drain(fleet.Drain{}))
+	_, step := find(t, policy.Plan(fleetOf([]fleet.Node{drained, node("b")}), set), "a")
+	assert.Assert(t, step.Change.Marks.Intent.Until.Equal(now.Add(10*time.Minute)), "%s", step.Change.Marks.Intent.Until)
+	set.WhenClosed = policy.Finish
+	_, step = find(t, policy.Plan(fleetOf([]fleet.Node{drained, node("b")}), set), "a")
+	assert.Assert(t, step.Change.Marks.Intent.Until.Equal(now.Add(set.Deadlines.Reboot)), "%s", step.Change.Marks.Intent.Until)
+}
+
+// The plan warns of groups without nodes, and of windows that are too short for what updates take.
+func TestPlanWarns(t *testing.T) {
+	set := policy.DefaultSettings()
+	groups(&set, func(canary, production *policy.Group) { canary.Selector, production.Selector = nil, in("prodution") })
+	set.Groups = append(set.Groups, policy.Group{Name: "late", Selector: in("x"), Rules: set.Groups[0].Rules})
+	set.Calendar, set.Soak = nightly(t, "0 8 * * *", time.Hour), 2*time.Hour
+	out := policy.Plan(fleetOf([]fleet.Node{node("a", stageOf("x")), node("b")}), set)
+	assert.DeepEqual(t, out.Warnings, []string{
+		"group production has no node: its selector chooses none that is labelled",
+		"group late has no node: all 1 that its selector chooses are in groups before it",
+		"an update takes 2h0m0s in the fleet, and no window of it is longer than 1h0m0s: it starts whenever one is open",
+	})
 }

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -17,7 +18,7 @@ type Sentence struct {
 	n       [2]int
 	t       time.Time
 	d       time.Duration
-	holders *budget
+	holders fmt.Stringer
 	// until is when what it says may be over, by the clock alone; zero if the clock alone ends nothing.
 	until time.Time
 }

@@ -51,17 +51,20 @@ func (p *planner) mayStart(c candidate, version string) verdict {
 	if v := p.pausedWord(c.part); v.reason != "" {
 		return v
 	}
+	if v := p.downgrade(c.Node, version); v.reason != "" {
+		return v
+	}
 	if v := p.target(version); v.reason != "" {
 		return v
 	}
-	return p.afterOthers(c.part, version)
+	return p.afterOthers(c, version)
 }
 
 // pausedWord is what people read of a pause of the fleet or the group.
 func (p *planner) pausedWord(g *part) verdict {
 	if pause := p.paused(g); pause != nil {
 		of := theFleet
-		if p.set.Pause == nil {
+		if pause != p.set.Pause {
 			of = g.of
 		}
 		return verdict{ReasonPolicyPaused, say("{s} is paused: {s2}").with(of, orNoReason(pause.Reason))}

@@ -73,7 +73,7 @@ func (p *planner) judge(version string) verdict {
 }
 
 func stoppedSentence(version string, failed, limit int) Sentence {
-	return say("{s} failed on {n} nodes, and from {n2} on nothing starts for it: it goes on with a newer version, or when somebody acknowledges it").
+	return say("{s} failed on {n} nodes, and from {n2} on nothing starts for it: it goes on with a newer version, or after `kubectl bottlerocket acknowledge {s}`").
 		with(version).count(failed, limit)
 }
 
@@ -87,41 +87,29 @@ func (p *planner) stopVersions() {
 	}
 }
 
-// countFailed counts on how many nodes each version failed, by their own marks: at the host, or after the
-// reboot. What a drain failed at is no version's fault.
-func (p *planner) countFailed(n *fleet.Node) {
+// countFailed counts on how many nodes each version failed, by their own marks: when it was activated, or after the
+// reboot. What staging or a drain failed at is no version's fault. A node that is Lost in an attempt, or will be
+// when this process has passed over it, failed too.
+func (p *planner) countFailed(n *fleet.Node, late bool) {
 	lost := ""
-	if p.isLost(n) {
+	if late {
 		lost = n.Marks.Intent.Target
 	}
 	if lost != "" {
 		p.failed[lost]++
 	}
 	if f := n.Marks.Failure; f != nil {
-		for _, v := range f.Versions {
+		for _, v := range f.Broken {
 			// One that failed here before and is Lost in its next attempt is one node all the same.
-			if v != lost && blames(n, v) {
+			if v != lost {
 				p.failed[v]++
 			}
 		}
 	}
 }
 
-// blames tells if the version is to blame for a failure on the node. A history that doesn't reach back so far
-// blames it.
-func blames(n *fleet.Node, version string) bool {
-	known := false
-	for _, a := range n.Marks.History {
-		if a.Version != version || a.Outcome != marker.OutcomeFailed {
-			continue
-		}
-		known = true
-		if a.Reason != string(ReasonDrainDeadline) && a.Reason != string(ReasonRebootDeadline) {
-			return true
-		}
-	}
-	return !known
-}
+// blamesVersion tells if a failure is the version's own.
+func (r Reason) blamesVersion() bool { return r == ReasonRebootFailed || r == ReasonRolledBack }
 
 // see notes versions that nobody in this cluster has seen before.
 func (p *planner) see(version string) {
