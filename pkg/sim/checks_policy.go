@@ -247,7 +247,7 @@ func (c *checks) forbidden(d *decision, n *corev1.Node, version string, cordon b
 	if why := c.noTarget(d, version); why != "" {
 		return why
 	}
-	if current := annotation(n, marker.KeyCurrentVersion); !cordon && !d.set.Versions.Downgrade && marker.CompareVersions(version, current) < 0 {
+	if current := annotation(n, marker.KeyCurrentVersion); !d.set.Versions.Downgrade && marker.CompareVersions(version, current) < 0 {
 		return "although it runs " + current
 	}
 	if age := d.set.Versions.MinAge; age > 0 && !c.anyJumped() && d.real.Sub(c.known[version]) < age-time.Second {
@@ -295,26 +295,10 @@ func (c *checks) failedOn(d *decision, version string) int {
 
 // blamed tells if a node's marks say that a version failed on it, by the version's fault.
 func blamed(n *corev1.Node, version string) bool {
-	value := annotation(n, marker.KeyFailure)
-	if value == "" {
-		return false
-	}
 	var f struct {
-		Versions []string `json:"versions"`
+		Broken []string `json:"broken"`
 	}
-	if json.Unmarshal([]byte(value), &f) != nil || !slices.Contains(f.Versions, version) {
-		return false
-	}
-	known := false
-	for _, a := range history(n) {
-		if a.Version == version && a.Outcome == string(marker.OutcomeFailed) {
-			if a.Reason != string(policy.ReasonDrainDeadline) && a.Reason != string(policy.ReasonRebootDeadline) {
-				return true
-			}
-			known = true
-		}
-	}
-	return !known
+	return json.Unmarshal([]byte(annotation(n, marker.KeyFailure)), &f) == nil && slices.Contains(f.Broken, version)
 }
 
 // before says which of the groups that go first doesn't have the version; empty if all have.
@@ -354,7 +338,12 @@ func (c *checks) has(d *decision, n *corev1.Node, version string, soak time.Dura
 			return !d.at.Before(a.Ended.Add(soak)) || a.Ended.After(d.at.Add(d.set.RetryMax))
 		}
 	}
-	return true
+	// One that joined with it has it since it joined, if anybody knew of the version then.
+	since := c.known[version]
+	if n.CreationTimestamp.After(since) {
+		since = n.CreationTimestamp.Time
+	}
+	return c.anyJumped() || d.real.Sub(since) >= soak-2*time.Second
 }
 
 // goesOn: just before a reboot is asked for the policy is looked at again.
@@ -362,10 +351,6 @@ func (c *checks) goesOn(actor string, n *corev1.Node) {
 	p := c.w.controllerNamed(actor)
 	d := &p.decided
 	c.count("S6")
-	if d.none {
-		// What began by a policy that nobody can read any more goes on.
-		return
-	}
 	rules := rulesOf(&d.set, n)
 	why := c.noTarget(d, annotation(n, marker.KeyTargetVersion))
 	if pause := pauseOf(&d.set, n); pause != nil && pause.InFlight == policy.Return {
@@ -373,6 +358,9 @@ func (c *checks) goesOn(actor string, n *corev1.Node) {
 	}
 	if shut := closed(rules, d.at); shut != "" && rules.WhenClosed == policy.Return {
 		why = shut
+	}
+	if d.none {
+		why = "without a policy"
 	}
 	if why != "" {
 		c.w.violate("S6", "%s asks %s to reboot into %s %s", actor, n.Name, annotation(n, marker.KeyTargetVersion), why)
