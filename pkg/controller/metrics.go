@@ -18,9 +18,9 @@ type Metrics struct {
 	errors  prometheus.Counter
 	leading prometheus.Gauge
 
-	phases, reasons, versions *prometheus.Desc
-	inHands, limit            *prometheus.Desc
-	problem, stopped          *prometheus.Desc
+	phases, reasons, versions  *prometheus.Desc
+	inHands, limit             *prometheus.Desc
+	problem, warnings, stopped *prometheus.Desc
 
 	mu   sync.Mutex
 	last *policy.Outcome
@@ -43,10 +43,11 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 			[]string{"reason"}, nil),
 		versions: prometheus.NewDesc(name("nodes_version"), "Managed nodes by the version that they run.",
 			[]string{"version"}, nil),
-		inHands: prometheus.NewDesc(name("nodes_unavailable"), "Nodes that are cordoned or soaking, by the operator's doing.", nil, nil),
-		limit:   prometheus.NewDesc(name("nodes_unavailable_limit"), "How many nodes may be unavailable.", nil, nil),
-		problem: prometheus.NewDesc(name("policy_problem"), "1 while the policy that stands in its ConfigMap can't be read.", nil, nil),
-		stopped: prometheus.NewDesc(name("version_stopped"), "Versions for which nothing starts any more, since they failed on too many nodes.", []string{"version"}, nil),
+		inHands:  prometheus.NewDesc(name("nodes_unavailable"), "Nodes that are cordoned or soaking, by the operator's doing.", nil, nil),
+		limit:    prometheus.NewDesc(name("nodes_unavailable_limit"), "How many nodes may be unavailable.", nil, nil),
+		problem:  prometheus.NewDesc(name("policy_problem"), "1 while the policy that stands in its ConfigMap can't be read.", nil, nil),
+		warnings: prometheus.NewDesc(name("policy_warnings"), "What the policy allows and people may not have meant.", nil, nil),
+		stopped:  prometheus.NewDesc(name("version_stopped"), "Versions for which nothing starts any more, since they failed on too many nodes.", []string{"version"}, nil),
 	}
 	if r != nil {
 		r.MustRegister(m.steps, m.passes, m.errors, m.leading, m)
@@ -56,7 +57,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 
 // Describe implements prometheus.Collector.
 func (m *Metrics) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{m.phases, m.reasons, m.versions, m.inHands, m.limit, m.problem, m.stopped} {
+	for _, d := range []*prometheus.Desc{m.phases, m.reasons, m.versions, m.inHands, m.limit, m.problem, m.warnings, m.stopped} {
 		ch <- d
 	}
 }
@@ -99,6 +100,7 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 		problem = 1
 	}
 	gauge(m.problem, problem)
+	gauge(m.warnings, len(last.Warnings))
 	for _, v := range last.Stopped {
 		gauge(m.stopped, 1, v.Version)
 	}
