@@ -207,6 +207,9 @@ func (p *part) room(n *fleet.Node, counted, slot bool) (Reason, Sentence) {
 		if b == nil {
 			continue
 		}
+		if d.MaxUnavailable.None() {
+			return ReasonPolicyPaused, noneOf(b.of)
+		}
 		if b.full(counted, slot) {
 			return ReasonUnavailableLimit, limited(b)
 		}
@@ -218,6 +221,11 @@ func (p *part) room(n *fleet.Node, counted, slot bool) (Reason, Sentence) {
 		}
 	}
 	return "", Sentence{}
+}
+
+// noneOf is what people read where a limit is 0.
+func noneOf(what string) Sentence {
+	return say("{s} is paused: no node of it may be unavailable, maxUnavailable is 0").with(what)
 }
 
 func limited(b *budget) Sentence {

@@ -110,6 +110,9 @@ func TestRules(t *testing.T) {
 			s.Topology = []policy.Topology{{Key: zoneKey, MaxUnavailable: policy.Count(1)}}
 		}}, []fleet.Node{node("a", zone("x"), prepared), node("b", zone("x"), prepared), node("c", zone("y"), prepared), node("d")},
 			map[string]string{"a": "Cordon SlotGranted", "b": "wait UnavailableLimit", "c": "Cordon SlotGranted"}},
+		{"none in any zone", []func(*policy.Settings){three, func(s *policy.Settings) {
+			s.Topology = []policy.Topology{{Key: zoneKey}}
+		}}, []fleet.Node{node("a", zone("x"), prepared), node("d")}, map[string]string{"a": "wait PolicyPaused"}},
 		{"so many zones at once", []func(*policy.Settings){three, func(s *policy.Settings) {
 			s.Topology = []policy.Topology{{Key: zoneKey, MaxUnavailable: policy.Unlimited, MaxDomains: 1}}
 		}}, []fleet.Node{node("a", zone("x"), prepared), node("b", zone("x"), prepared), node("c", zone("y"), prepared), node("d")},

@@ -71,7 +71,7 @@ func (p *planner) pausedWord(g *part) verdict {
 	}
 	for _, part := range []*part{p.fleet, g} {
 		if part.rules.MaxUnavailable.None() {
-			return verdict{ReasonPolicyPaused, say("{s} is paused: no node of it may be unavailable, maxUnavailable is 0").with(part.of)}
+			return verdict{ReasonPolicyPaused, noneOf(part.of)}
 		}
 	}
 	return verdict{}
