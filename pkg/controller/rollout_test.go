@@ -36,7 +36,8 @@ func TestRollout(t *testing.T) {
 	}
 }
 
-// A node that somebody else had cordoned before its update ends cordoned (S5).
+// A node that somebody else had cordoned before its update ends cordoned (S5). It counts as one that is out of service
+// before, during and after its own update, so the others wait for people.
 func TestForeignCordonStays(t *testing.T) {
 	f := newFleet(t, "a", "b", "c")
 	f.control(nil)
@@ -46,8 +47,17 @@ func TestForeignCordonStays(t *testing.T) {
 	f.release(v2)
 	f.until("a is updated", a.updatedTo(v2))
 	assert.Assert(t, a.node().Spec.Unschedulable)
-	f.until("b is updated", f.machines["b"].updatedTo(v2))
-	assert.Assert(t, !f.machines["b"].node().Spec.Unschedulable)
+	b, c := f.machines["b"], f.machines["c"]
+	f.until("b and c wait", func() bool {
+		waits := func(m *machine) bool {
+			w := m.marks().Waiting
+			return w != nil && w.Reason == string(policy.ReasonUnavailableLimit)
+		}
+		return waits(b) && waits(c)
+	})
+	f.cordon("a", false)
+	f.until("b is updated", b.updatedTo(v2))
+	assert.Assert(t, !b.node().Spec.Unschedulable)
 }
 
 // A boot that falls back ends in a failure record, verified on the old version, and not in a loop; the
