@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"gotest.tools/v3/assert"
 	is "gotest.tools/v3/assert/cmp"
 	appsv1 "k8s.io/api/apps/v1"
@@ -27,6 +28,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/platform/updateapi"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
 
 func load(t *testing.T) Objects {
@@ -317,7 +319,7 @@ func TestController(t *testing.T) {
 	parse(t, options.AddFlags, c.Args[1:])
 	options.NodeName, options.PodName = env(t, c, "NODE_NAME", "spec.nodeName"), env(t, c, "POD_NAME", "metadata.name")
 	assert.NilError(t, options.Validate())
-	assert.DeepEqual(t, options.Policy, controller.DefaultOptions().Policy)
+	assert.DeepEqual(t, options.Policy, controller.DefaultOptions().Policy, cmp.AllowUnexported(policy.Limit{}))
 	assert.Equal(t, options.Namespace, Namespace)
 
 	selector, err := labels.Parse(options.AgentSelector)
