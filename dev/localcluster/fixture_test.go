@@ -15,6 +15,7 @@ import (
 	"gotest.tools/v3/assert"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/hostsim"
@@ -22,6 +23,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/nodes"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/process"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
@@ -277,4 +279,16 @@ func (w *world) plan(ctx context.Context) (policy.Outcome, error) {
 	}
 	defer resp.Body.Close()
 	return o, json.NewDecoder(resp.Body).Decode(&o)
+}
+
+// setPolicy puts a policy in force, or tries to.
+func (w *world) setPolicy(t *testing.T, text string) {
+	t.Helper()
+	maps := w.Client.CoreV1().ConfigMaps(localcluster.Namespace)
+	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: kube.PolicyConfigMap}, Data: map[string]string{kube.PolicyKey: text}}
+	_, err := maps.Update(t.Context(), config, metav1.UpdateOptions{})
+	if apierrors.IsNotFound(err) {
+		_, err = maps.Create(t.Context(), config, metav1.CreateOptions{})
+	}
+	assert.NilError(t, err)
 }

@@ -14,14 +14,12 @@ import (
 
 	"gotest.tools/v3/assert"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/hostsim"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/localcluster"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/nodes"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
@@ -76,7 +74,7 @@ type stages struct {
 func TestPolicyOnAFleetInZones(t *testing.T) {
 	s := newStages(t)
 	bad, good := version(1), version(2)
-	s.apply(stagesPolicy)
+	s.setPolicy(t, stagesPolicy)
 
 	for _, m := range s.Fleet.Machines()[:canaries] {
 		assert.NilError(t, m.Host().AddFault(hostsim.Fault{ID: hostsim.F17, Version: bad}))
@@ -89,22 +87,22 @@ func TestPolicyOnAFleetInZones(t *testing.T) {
 
 	assert.NilError(t, s.Release(good))
 	s.await("the first stage has begun", func() bool { return s.outIn("zone-a") > 0 })
-	s.apply(stagesPolicy + "pause: {reason: the test wants it}\n")
+	s.setPolicy(t, stagesPolicy+"pause: {reason: the test wants it}\n")
 	pause := outage{from: time.Now().Add(heard)}
 	s.await("what was under way has ended, and some time has passed", func() bool { return s.out() == 0 && time.Since(pause.from) > heard })
 	pause.to = time.Now()
 	s.quiet = append(s.quiet, pause)
 
-	s.apply(stagesPolicy)
+	s.setPolicy(t, stagesPolicy)
 	s.await("the second stage has begun", func() bool { return s.outIn("zone-b") > 0 })
-	s.apply(stagesPolicy + "maxUnavailble: 12\n")
+	s.setPolicy(t, stagesPolicy+"maxUnavailble: 12\n")
 	s.await("people are told what is wrong with the file", func() bool {
 		return s.noticed(policy.ReasonPolicyUnreadable, "there is no field maxUnavailble")
 	})
 	s.await("the last stage has begun by the last good policy", func() bool { return s.outIn("zone-c") > 0 })
 
 	freeze := outage{from: time.Now().Add(heard), to: time.Now().Add(3 * heard)}
-	s.apply(stagesPolicy + fmt.Sprintf("freezes: [{from: %s, to: %s, reason: holidays}]\nwhenWindowCloses: finish\n",
+	s.setPolicy(t, stagesPolicy+fmt.Sprintf("freezes: [{from: %s, to: %s, reason: holidays}]\nwhenWindowCloses: finish\n",
 		time.Now().Add(-time.Minute).Format(time.RFC3339), freeze.to.Format(time.RFC3339)))
 	freeze.to = freeze.to.Truncate(time.Second)
 	s.quiet = append(s.quiet, freeze)
@@ -154,17 +152,6 @@ func newStages(t *testing.T) *stages {
 func (s *stages) await(what string, ok func() bool) {
 	s.t.Helper()
 	assert.NilError(s.t, localcluster.Await(s.t.Context(), what, bound, func() (bool, error) { return ok(), nil }))
-}
-
-func (s *stages) apply(text string) {
-	s.t.Helper()
-	maps := s.Client.CoreV1().ConfigMaps(localcluster.Namespace)
-	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: kube.PolicyConfigMap}, Data: map[string]string{kube.PolicyKey: text}}
-	_, err := maps.Update(s.t.Context(), config, metav1.UpdateOptions{})
-	if apierrors.IsNotFound(err) {
-		_, err = maps.Create(s.t.Context(), config, metav1.CreateOptions{})
-	}
-	assert.NilError(s.t, err)
 }
 
 func (s *stages) nodes() []corev1.Node {
