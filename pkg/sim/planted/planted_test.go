@@ -25,7 +25,7 @@ var broken = regexp.MustCompile(`(?m)(?:^seed \d+ breaks |^ +model_test.go:\d+: 
 func TestEveryBugIsFound(t *testing.T) {
 	bugs, err := planted.Load("testdata")
 	assert.NilError(t, err)
-	assert.Assert(t, len(bugs) >= 15)
+	assert.Assert(t, len(bugs) >= 35)
 	root, err := filepath.Abs("../../..")
 	assert.NilError(t, err)
 	for _, b := range bugs {
@@ -41,10 +41,10 @@ func TestEveryBugIsFound(t *testing.T) {
 			program := filepath.Join(dir, "search")
 			var out string
 			if b.Seeds == 0 {
-				run(t, root, "go", "test", "-c", "-overlay", overlay, "-o", program, "./pkg/sim/model")
+				run(t, root, "go", "test", "-c", "-ldflags=-s -w", "-overlay", overlay, "-o", program, "./pkg/sim/model")
 				out = search(t, program, "-test.run", "^TestSmallFleets$")
 			} else {
-				run(t, root, "go", "build", "-overlay", overlay, "-o", program, "./dev/sim")
+				run(t, root, "go", "build", "-ldflags=-s -w", "-overlay", overlay, "-o", program, "./dev/sim")
 				out = search(t, program, "-seeds", fmt.Sprint(b.Seeds), "-workers", "1", "-enough", "1", "-shrink=false", "-partial", "-lines", "1")
 			}
 			built := time.Since(began)
