@@ -22,7 +22,8 @@ const (
 	ReasonPaused Reason = "Paused"
 	// ReasonUpToDate: nothing newer is offered.
 	ReasonUpToDate Reason = "UpToDate"
-	// ReasonLowerVersionOffered: what the host offers is lower than what it runs, which is never a target.
+	// ReasonLowerVersionOffered: what the host offers is lower than what it runs, which is no target unless the policy
+	// says so.
 	ReasonLowerVersionOffered Reason = "LowerVersionOffered"
 	// ReasonBackingOff: this version failed here and its wait isn't over.
 	ReasonBackingOff Reason = "BackingOff"
