@@ -278,7 +278,7 @@ func (k *Cluster) Write(ctx context.Context, name string, c *policy.Change) erro
 		return errors.Wrapf(err, "composing the change of node %q", name)
 	}
 	if body == nil {
-		return nil
+		return k.stands(ctx, name, c.ResourceVersion)
 	}
 	n, err := k.c.Client.CoreV1().Nodes().Patch(ctx, name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: "bottlerocket-update-operator"})
 	switch {
@@ -296,6 +296,16 @@ func (k *Cluster) Write(ctx context.Context, name string, c *policy.Change) erro
 	}
 	k.keep(stripNode(n))
 	return nil
+}
+
+// stands looks live that a node is as it was when there was found to be nothing to write to it: a slot may be freed
+// after that.
+func (k *Cluster) stands(ctx context.Context, name, version string) error {
+	n, there, err := k.live(ctx, name)
+	if err == nil && (!there || n.ResourceVersion != version) {
+		err = errors.WithMessagef(ErrConflict, "looking at node %q, to which there is nothing to write", name)
+	}
+	return err
 }
 
 // annotations returns what stands on the node at this very resourceVersion.

@@ -75,3 +75,35 @@ func TestRefusedWriteIsFollowedByALiveLook(t *testing.T) {
 		})
 	}
 }
+
+// A change that writes nothing is no fence against who wrote since: without a live look a slot would be freed by an
+// old view of its node.
+func TestNothingToWriteIsLookedAtLive(t *testing.T) {
+	for _, tc := range []struct {
+		name     string
+		live     *corev1.Node
+		conflict bool
+	}{
+		{"as it was seen", nodeAt("5"), false},
+		{"written by somebody since", nodeAt("7"), true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			log, _ := test.NewNullLogger()
+			client := fake.NewClientset(nodeAt("5"))
+			k, err := NewCluster(ClusterConfig{
+				Client: client, Namespace: "bottlerocket", Nodes: NodeInformer(client), Agents: AgentInformer(client, "bottlerocket", ""),
+				Changed: func() {}, Now: time.Now, Log: log})
+			assert.NilError(t, err)
+			done := make(chan struct{})
+			go func() { defer close(done); k.Run(ctx) }()
+			defer func() { cancel(); <-done }()
+			assert.Assert(t, k.WaitForSync(ctx))
+			client.PrependReactor("get", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) { return true, tc.live, nil })
+			err = k.Write(ctx, "a", &policy.Change{ResourceVersion: "5", RemoveAll: true})
+			assert.Equal(t, errors.Is(err, ErrConflict), tc.conflict, "%v", err)
+			assert.Equal(t, err != nil, tc.conflict)
+		})
+	}
+}
