@@ -23,6 +23,22 @@ func nodeAt(version string) *corev1.Node {
 	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "1", ResourceVersion: version}}
 }
 
+// watching is a cluster that has seen all there is, until the test ends.
+func watching(t *testing.T, client *fake.Clientset) *Cluster {
+	t.Helper()
+	log, _ := test.NewNullLogger()
+	k, err := NewCluster(ClusterConfig{
+		Client: client, Namespace: "bottlerocket", Nodes: NodeInformer(client), Agents: AgentInformer(client, "bottlerocket", ""),
+		Changed: func() {}, Now: time.Now, Log: log})
+	assert.NilError(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); k.Run(ctx) }()
+	t.Cleanup(func() { cancel(); <-done })
+	assert.Assert(t, k.WaitForSync(ctx))
+	return k
+}
+
 // A watch that is behind shows what was refused already. Without a live look the controller would plan the
 // same write again and again, as fast as it can, until the watch has caught up.
 func TestRefusedWriteIsFollowedByALiveLook(t *testing.T) {
@@ -39,18 +55,8 @@ func TestRefusedWriteIsFollowedByALiveLook(t *testing.T) {
 		{"nobody can tell", apierrors.NewConflict(schema.GroupResource{Resource: "nodes"}, "a", nil), nil, apierrors.NewServiceUnavailable("away"), []string{"5"}, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			ctx, cancel := context.WithCancel(t.Context())
-			defer cancel()
-			log, _ := test.NewNullLogger()
-			client := fake.NewClientset(nodeAt("5"))
-			k, err := NewCluster(ClusterConfig{
-				Client: client, Namespace: "bottlerocket", Nodes: NodeInformer(client), Agents: AgentInformer(client, "bottlerocket", ""),
-				Changed: func() {}, Now: time.Now, Log: log})
-			assert.NilError(t, err)
-			done := make(chan struct{})
-			go func() { defer close(done); k.Run(ctx) }()
-			defer func() { cancel(); <-done }()
-			assert.Assert(t, k.WaitForSync(ctx))
+			ctx, client := t.Context(), fake.NewClientset(nodeAt("5"))
+			k := watching(t, client)
 
 			client.PrependReactor("patch", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, tc.refusal })
 			client.PrependReactor("get", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
@@ -62,7 +68,7 @@ func TestRefusedWriteIsFollowedByALiveLook(t *testing.T) {
 				}
 				return true, tc.live, nil
 			})
-			err = k.Write(ctx, "a", &policy.Change{ResourceVersion: "5", Unschedulable: new(true)})
+			err := k.Write(ctx, "a", &policy.Change{ResourceVersion: "5", Unschedulable: new(true)})
 			assert.Equal(t, errors.Is(err, ErrConflict), tc.conflict, "%v", err)
 			assert.Assert(t, err != nil)
 			nodes, err := k.Nodes(ctx)
@@ -86,22 +92,18 @@ func TestNothingToWriteIsLookedAtLive(t *testing.T) {
 	}{
 		{"as it was seen", nodeAt("5"), false},
 		{"written by somebody since", nodeAt("7"), true},
+		{"gone", nil, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			ctx, cancel := context.WithCancel(t.Context())
-			defer cancel()
-			log, _ := test.NewNullLogger()
-			client := fake.NewClientset(nodeAt("5"))
-			k, err := NewCluster(ClusterConfig{
-				Client: client, Namespace: "bottlerocket", Nodes: NodeInformer(client), Agents: AgentInformer(client, "bottlerocket", ""),
-				Changed: func() {}, Now: time.Now, Log: log})
-			assert.NilError(t, err)
-			done := make(chan struct{})
-			go func() { defer close(done); k.Run(ctx) }()
-			defer func() { cancel(); <-done }()
-			assert.Assert(t, k.WaitForSync(ctx))
-			client.PrependReactor("get", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) { return true, tc.live, nil })
-			err = k.Write(ctx, "a", &policy.Change{ResourceVersion: "5", RemoveAll: true})
+			ctx, client := t.Context(), fake.NewClientset(nodeAt("5"))
+			k := watching(t, client)
+			client.PrependReactor("get", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
+				if tc.live == nil {
+					return true, nil, apierrors.NewNotFound(schema.GroupResource{Resource: "nodes"}, "a")
+				}
+				return true, tc.live, nil
+			})
+			err := k.Write(ctx, "a", &policy.Change{ResourceVersion: "5", RemoveAll: true})
 			assert.Equal(t, errors.Is(err, ErrConflict), tc.conflict, "%v", err)
 			assert.Equal(t, err != nil, tc.conflict)
 		})
