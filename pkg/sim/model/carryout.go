@@ -3,6 +3,7 @@ package model
 import (
 	"fmt"
 
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
@@ -127,6 +128,32 @@ func (m *Model) pass(s *state, j int, add func(*next)) {
 			}
 			add(&next{to: t, controller: j, task: task, work: w.rest})
 		}
+	}
+	if m.may(s, controllersFail) {
+		m.pause(s, j, add)
+	}
+}
+
+// pause has a controller plan while the policy pauses the fleet, and no longer: nodes that drain are set aside.
+func (m *Model) pause(s *state, j int, add func(*next)) {
+	k, t, _ := m.look(s, j, 0)
+	k.paused = true
+	id := m.planned(k)
+	if id == 0 {
+		return
+	}
+	m.fail(&t)
+	w := m.divide(id)
+	for i := range w.local {
+		l := &w.local[i]
+		if l.drain || l.look || m.steps[l.step].Act != intent.ActSetAside {
+			continue
+		}
+		m.atOnce(&t, j, l, func(n *next) {
+			n.kind, n.task = fault, "plans in a pause, "+n.task
+			m.coverage.move("a plan in a pause")
+			add(n)
+		})
 	}
 }
 

@@ -101,7 +101,7 @@ func covered(t *testing.T, c *model.Coverage) {
 		"the label is removed", "the label is put back", "the Node is deleted", "the kubelet registers",
 		"the node is found NotReady", "the kubelet reports NotReady", "the kubelet reports Ready",
 		"the deadlines of a node pass", "a controller dies and begins again", "the answer to a controller's write is lost",
-		"the answer to a change of slots is lost", "a plan from an old look", "a conflict over the slots",
+		"the answer to a change of slots is lost", "a plan from an old look", "a plan in a pause", "a conflict over the slots",
 	} {
 		assert.Check(t, c.Moves[want] > 0, "move %q", want)
 	}

@@ -106,6 +106,8 @@ func (m *Model) number(n fleet.Node) uint32 {
 type planKey struct {
 	views [MaxNodes]uint32
 	slots holders
+	// paused: the policy pauses the fleet as the plan is made, and takes back what is in flight.
+	paused bool
 }
 
 // planned returns the number of the work that a plan leads to; 0 is none.
@@ -123,7 +125,11 @@ func (m *Model) planned(k planKey) uint32 {
 		s.Nodes = append(s.Nodes, n)
 	}
 	s.Nodes = append(s.Nodes, bystander)
-	out := policy.Plan(s, m.settings)
+	set := m.settings
+	if k.paused {
+		set.Pause = &policy.Pause{InFlight: policy.Return}
+	}
+	out := policy.Plan(s, set)
 	m.coverage.plan(out)
 	out = m.steady(out)
 	w := policy.NewWork(out)

@@ -70,6 +70,9 @@ type Model struct {
 func New(c Config) *Model {
 	set := policy.DefaultSettings()
 	set.MaxUnavailable = policy.Count(c.Budget)
+	// A person's cordon would hold the other node up for an hour of ignoreAfter, and here nobody counts hours: the
+	// simulation does.
+	set.CountUnavailable = false
 	set.RetryMax = time.Hour
 	m := &Model{config: c, settings: set, decodings: decodings{}, columnOf: map[column]uint32{}, viewNumber: map[string]uint32{}, shadows: map[uint32]shadow{}, endsOf: map[endKey][]end{},
 		plans: map[planKey]uint32{}, workNumber: map[string]uint32{}, works: make([]work, 1), stepNumber: map[string]uint32{},
