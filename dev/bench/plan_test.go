@@ -61,7 +61,8 @@ func told(s fleet.Snapshot, set policy.Settings) fleet.Snapshot {
 	return s
 }
 
-const osNext = "1.51.0"
+// osBefore is what every third node runs that knows of an update.
+const osBefore, osNext = "1.49.0", "1.51.0"
 
 // release has a part of the fleet know of an update; stage has it staged, and waiting for a place.
 func release(s fleet.Snapshot, every int, staged bool) fleet.Snapshot {
@@ -72,6 +73,9 @@ func release(s fleet.Snapshot, every int, staged bool) fleet.Snapshot {
 		}
 		m := &s.Nodes[i].Marks
 		m.Report.Available = osNext
+		if i%3 == 0 {
+			m.Report.Current = osBefore
+		}
 		if staged {
 			m.Intent.Action, m.Intent.Target = marker.ActionPrepareUpdate, osNext
 		}

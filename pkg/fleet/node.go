@@ -37,8 +37,9 @@ type Node struct {
 	UID             string
 	ResourceVersion string
 	Interface       Interface
-	// Labels are all of the node's.
+	// Labels are all of the node's, and Zone is that of ZoneLabel among them.
 	Labels        map[string]string
+	Zone          string
 	Unschedulable bool
 	// Created is when the Node was made, by the API server's clock.
 	Created time.Time
@@ -82,6 +83,17 @@ type Drain struct {
 	Failed string
 	// Next is when another pass is worth while.
 	Next time.Time
+}
+
+// ZoneLabel is where a node stands, https://kubernetes.io/docs/reference/labels-annotations-taints/.
+const ZoneLabel = "topology.kubernetes.io/zone"
+
+// Label is the value of a label. That of ZoneLabel is asked for often, and of thousands of nodes.
+func (n *Node) Label(key string) string {
+	if key == ZoneLabel {
+		return n.Zone
+	}
+	return n.Labels[key]
 }
 
 // Labelled tells if a user put the node into the operator's care.

@@ -39,6 +39,7 @@ func View(n *corev1.Node) fleet.Node {
 		ResourceVersion: n.ResourceVersion,
 		Interface:       fleet.InterfaceOf(n.Labels),
 		Labels:          n.Labels,
+		Zone:            n.Labels[fleet.ZoneLabel],
 		Leaving:         leaving(n),
 		Unschedulable:   n.Spec.Unschedulable,
 		Created:         n.CreationTimestamp.Time,

@@ -83,7 +83,7 @@ type domains struct {
 	values map[string]*budget
 }
 
-func (d *domains) of(n *fleet.Node) *budget { return d.values[n.Labels[d.Key]] }
+func (d *domains) of(n *fleet.Node) *budget { return d.values[n.Label(d.Key)] }
 
 // busy counts the domains with nodes out of service, but for one.
 func (d *domains) busy(but *budget) int {
@@ -138,7 +138,7 @@ func (p *part) add(n *fleet.Node, capacity, held, others bool) {
 	p.count(&p.budget, n, capacity, held, others)
 	for i := range p.domains {
 		d := &p.domains[i]
-		value := n.Labels[d.Key]
+		value := n.Label(d.Key)
 		b := d.values[value]
 		if b == nil {
 			b = &budget{of: d.Key + "=" + value}

@@ -42,7 +42,7 @@ func (p *planner) windowOf(g *part) *windowState {
 		p.wakeAt(w.Ends)
 		if g.rules.FitWindow {
 			// What no window is long enough for would never start: it does, and the plan warns of it.
-			if takes := p.takes(g); p.Now.Add(takes).After(w.Ends) && takes < longest(c) {
+			if takes := p.takes(g, w.Ends.Sub(p.Now)); takes > w.Ends.Sub(p.Now) && takes < longest(c) {
 				w.disrupt = verdict{ReasonWindowTooShort, say("the window closes {t}, and an update takes {d} here").
 					at(w.Ends).lasting(takes).over(c.At(w.Ends).Opens)}
 			}
@@ -67,10 +67,14 @@ func longest(c window.Calendar) time.Duration {
 }
 
 // takes is how long an update of a node in this part takes: as long as the fleet's nodes were away when they were
-// updated last, and the soak of this part. More than the deadlines allow is no measure.
-func (p *planner) takes(g *part) time.Duration {
-	d := p.set.Deadlines
-	return min(p.typical(), g.rules.Drain+d.Reboot+d.Return) + g.rules.Soak
+// updated last, and the soak of this part. More than the deadlines allow is no measure, and where even that is within
+// enough nobody measures.
+func (p *planner) takes(g *part, enough time.Duration) time.Duration {
+	most, soak := g.rules.Drain+p.set.Deadlines.Reboot+p.set.Deadlines.Return, g.rules.Soak
+	if most+soak <= enough {
+		return most + soak
+	}
+	return min(p.typical(), most) + soak
 }
 
 // typical is how long nine of ten nodes took, from the cordon to the beginning of the soak, when they were updated
@@ -79,11 +83,15 @@ func (p *planner) typical() time.Duration {
 	if p.typically >= 0 {
 		return p.typically
 	}
-	var took []time.Duration
+	at, took := 0, make([]time.Duration, 0, len(p.places))
 	for i := range p.Nodes {
-		if d := lastUpdate(&p.Nodes[i]); d > 0 {
-			took = append(took, max(d-p.place(&p.Nodes[i]).rules.Soak, 0))
+		if !p.ours(&p.Nodes[i]) {
+			continue
 		}
+		if d := lastUpdate(&p.Nodes[i]); d > 0 {
+			took = append(took, max(d-p.places[at].rules.Soak, 0))
+		}
+		at++
 	}
 	p.typically = 0
 	if len(took) > 0 {

@@ -37,7 +37,7 @@ type wave struct {
 }
 
 // afterOthers says which group, and which node in it, a node waits for.
-func (p *planner) afterOthers(c candidate, version string) verdict {
+func (p *planner) afterOthers(c *candidate, version string) verdict {
 	g := c.part
 	if g.group == nil || len(g.group.After) == 0 {
 		return verdict{}

@@ -29,7 +29,7 @@ func (p *planner) idle(n *fleet.Node) {
 		p.agentError(n, phase)
 	case answer != marker.StateReady || m.Report.Current == "" || m.Report.Protocol < 1:
 		p.wait(n, phase, ReasonAgentNotReady, say("the agent has not reported on its host yet"))
-	case m.Report.Available == "" || marker.CompareVersions(m.Report.Available, m.Report.Current) == 0:
+	case m.Report.Available == "" || p.compare(m.Report.Available, m.Report.Current) == 0:
 		p.upToDate(n)
 	case p.downgrade(n, m.Report.Available).reason != "":
 		v := p.downgrade(n, m.Report.Available)
@@ -54,7 +54,7 @@ func (p *planner) idle(n *fleet.Node) {
 // downgrade says why a version that is lower than the one that runs is no target.
 func (p *planner) downgrade(n *fleet.Node, version string) verdict {
 	current := n.Marks.Report.Current
-	if p.set.Versions.Downgrade || marker.CompareVersions(version, current) >= 0 {
+	if p.set.Versions.Downgrade || p.compare(version, current) >= 0 {
 		return verdict{}
 	}
 	return verdict{ReasonLowerVersionOffered, say("runs {s} and is offered the lower {s2}, which is no target unless the policy says so").with(current, version)}

@@ -53,7 +53,7 @@ type planner struct {
 	fleet  *part
 	groups []*part
 	rest   *part
-	// places are the parts that the nodes of the outcome are in.
+	// places are the parts that the nodes of the outcome are in, in its order.
 	places []*part
 	// both is the fleet, and the group of the node that is being decided on.
 	both [2]*part
@@ -62,19 +62,24 @@ type planner struct {
 	lost, late, staging, schedulable int
 	// failed is on how many nodes each version failed.
 	failed map[string]int
-	// verdicts and waves are what was found out of versions and of groups so far in this plan, and typically
-	// how long updates took, -1 before anybody asked.
+	// verdicts, waves, answers and compared are what was found out so far in this plan of versions, of groups, of
+	// starts, and of which version is higher, and typically how long updates took, -1 before anybody asked.
 	verdicts  map[string]verdict
 	waves     map[wave]verdict
+	answers   map[question]verdict
+	compared  map[[2]string]int
 	typically time.Duration
 	// toStage and toDisrupt are those who could go if the limits let them, at the place of the node in the outcome.
 	toStage, toDisrupt []candidate
+	// zones is how many nodes of each zone are in our hands, or go before those that are asked next.
+	zones map[string]int
 	// at is the place of the node that is being decided on.
 	at int
 }
 
 func newPlanner(s fleet.Snapshot, set Settings) *planner {
-	p := &planner{Snapshot: s, set: set, failed: map[string]int{}, verdicts: map[string]verdict{}, waves: map[wave]verdict{}, typically: -1}
+	p := &planner{Snapshot: s, set: set, failed: map[string]int{}, verdicts: map[string]verdict{}, waves: map[wave]verdict{},
+		answers: map[question]verdict{}, compared: map[[2]string]int{}, typically: -1}
 	p.fleet = newPart(theFleet, nil, &p.set.Rules)
 	p.both[0] = p.fleet
 	// What is in no group has no budget but the fleet's.

@@ -22,6 +22,7 @@ func label(k, v string) change {
 			n.Labels = map[string]string{}
 		}
 		n.Labels[k] = v
+		n.Zone = n.Labels[fleet.ZoneLabel]
 	})
 }
 

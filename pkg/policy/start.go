@@ -10,16 +10,24 @@ import (
 
 // start hands out what the limits leave.
 func (p *planner) start() {
-	slices.SortFunc(p.toStage, before)
-	slices.SortFunc(p.toDisrupt, before)
-	if !p.fleet.full(false, false) {
-		p.spread(p.toDisrupt)
+	order(p.toStage)
+	order(p.toDisrupt)
+	p.zones = p.takenIn()
+	for begin, end := 0, 0; begin < len(p.toDisrupt); begin = end {
+		for end < len(p.toDisrupt) && p.toDisrupt[end].place == p.toDisrupt[begin].place {
+			end++
+		}
+		alike := p.toDisrupt[begin:end]
+		// Where nobody can go it makes no difference who is asked first.
+		if !p.fleet.full(false, false) {
+			p.spread(alike)
+		}
+		for i := range alike {
+			p.disrupt(&alike[i])
+		}
 	}
-	for _, c := range p.toDisrupt {
-		p.disrupt(c)
-	}
-	for _, c := range p.toStage {
-		p.stage(c)
+	for i := range p.toStage {
+		p.stage(&p.toStage[i])
 	}
 }
 
@@ -43,8 +51,25 @@ func (p *planner) stopped() verdict {
 	return verdict{}
 }
 
-// mayStart says why the policy doesn't let a node go to a version, be it to stage it or to reboot into it.
-func (p *planner) mayStart(c candidate, version string) verdict {
+// question is all that the policy's word on a start depends on.
+type question struct {
+	part             *part
+	version, current string
+}
+
+// mayStart says why the policy doesn't let a node go to a version, be it to stage it or to reboot into it. Nodes that
+// are alike get the same answer.
+func (p *planner) mayStart(c *candidate, version string) verdict {
+	q := question{c.part, version, c.Marks.Report.Current}
+	v, known := p.answers[q]
+	if !known {
+		v = p.answer(c, version)
+		p.answers[q] = v
+	}
+	return v
+}
+
+func (p *planner) answer(c *candidate, version string) verdict {
 	if v := p.stopped(); v.reason != "" {
 		return v
 	}
@@ -77,10 +102,10 @@ func (p *planner) pausedWord(g *part) verdict {
 	return verdict{}
 }
 
-func (p *planner) disrupt(c candidate) {
+func (p *planner) disrupt(c *candidate) {
 	p.at = c.at
 	n := c.Node
-	held := p.slot(n)
+	held := c.held
 	v := p.mayStart(c, n.Marks.Intent.Target)
 	if v.reason == "" {
 		v = p.windowOf(c.part).disrupt
@@ -129,7 +154,7 @@ func (p *planner) disrupt(c candidate) {
 }
 
 // parts are those whose budgets a node uses.
-func (p *planner) parts(c candidate) []*part {
+func (p *planner) parts(c *candidate) []*part {
 	if c.part == p.rest {
 		return p.both[:1]
 	}
@@ -143,11 +168,11 @@ func (p *planner) parts(c candidate) []*part {
 // this pass; what keeps them back, no other node to take their pods for example, needn't keep it back.
 func (p *planner) othersFirst() bool {
 	return p.staging > 0 || slices.ContainsFunc(p.toStage, func(c candidate) bool {
-		return p.mayStart(c, c.Marks.Report.Available).reason == "" && p.windowOf(c.part).stage.reason == ""
+		return p.mayStart(&c, c.Marks.Report.Available).reason == "" && p.windowOf(c.part).stage.reason == ""
 	})
 }
 
-func (p *planner) stage(c candidate) {
+func (p *planner) stage(c *candidate) {
 	p.at = c.at
 	n := c.Node
 	target := n.Marks.Report.Available

@@ -35,6 +35,19 @@ type verdict struct {
 	sentence Sentence
 }
 
+// compare orders two versions; few are asked for, and often.
+func (p *planner) compare(a, b string) int {
+	if a == b {
+		return 0
+	}
+	c, known := p.compared[[2]string{a, b}]
+	if !known {
+		c = marker.CompareVersions(a, b)
+		p.compared[[2]string{a, b}] = c
+	}
+	return c
+}
+
 // target judges a version, once in a plan.
 func (p *planner) target(version string) verdict {
 	v, known := p.verdicts[version]

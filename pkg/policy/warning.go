@@ -15,9 +15,13 @@ func (p *planner) warn() {
 		}
 	}
 	for _, g := range append([]*part{p.fleet}, p.groups...) {
-		if w := longest(g.rules.Calendar); g.rules.FitWindow && len(g.rules.Calendar.Windows) > 0 && p.takes(g) >= w {
+		if !g.rules.FitWindow || len(g.rules.Calendar.Windows) == 0 {
+			continue
+		}
+		w := longest(g.rules.Calendar)
+		if takes := p.takes(g, w-1); takes >= w {
 			p.out.Warnings = append(p.out.Warnings, fmt.Sprintf("an update takes %s in %s, and no window of it is longer than %s: it starts whenever one is open",
-				p.takes(g).Round(time.Second), g.of, w))
+				takes.Round(time.Second), g.of, w))
 		}
 	}
 }
@@ -25,7 +29,8 @@ func (p *planner) warn() {
 func (p *planner) emptyGroup(g *part) string {
 	chosen := 0
 	for i := range p.Nodes {
-		if n := &p.Nodes[i]; p.ours(n) && g.group.Selector.Matches(n.Labels) {
+		// What the first group chooses is in it.
+		if n := &p.Nodes[i]; g != p.groups[0] && p.ours(n) && g.group.Selector.Matches(n.Labels) {
 			chosen++
 		}
 	}
