@@ -96,7 +96,7 @@ func (p *planner) ours(n *fleet.Node) bool { return p.Managed(n) || n.Marked() }
 
 // count finds out what is taken: the union of the slot list and what the nodes show.
 func (p *planner) count() {
-	ours, lost := 0, 0
+	ours, lost, offered, staged := 0, 0, 0, 0
 	for i := range p.Nodes {
 		n := &p.Nodes[i]
 		if !n.Unschedulable && n.Ready {
@@ -120,15 +120,25 @@ func (p *planner) count() {
 				p.late++
 			}
 		}
-		if n.Phase() == intent.PhasePreparing && n.Interface == fleet.InterfaceUpdateAPI {
+		switch n.Phase() {
+		case intent.PhasePreparing:
 			// An attempt on a node that isn't ours any more has no deadline: it would keep its place for ever.
-			p.staging++
+			if n.Interface == fleet.InterfaceUpdateAPI {
+				p.staging++
+			}
+		case intent.PhaseIdle:
+			if a := n.Marks.Report.Available; a != "" && a != n.Marks.Report.Current {
+				offered++
+			}
+		case intent.PhasePrepared:
+			staged++
 		}
 		p.countFailed(n, late)
 		p.see(n.Marks.Report.Available)
 		p.see(n.Marks.Report.Current)
 	}
-	p.out.Nodes = slices.Grow(p.out.Nodes, ours)
+	p.out.Nodes = make([]Standing, 0, ours)
+	p.toStage, p.toDisrupt = make([]candidate, 0, offered), make([]candidate, 0, staged)
 	p.lost = lost
 	p.places = make([]*part, 0, ours)
 	p.countParts(ours)
