@@ -188,12 +188,54 @@ func (c *checks) takes(actor string, before, after *corev1.ConfigMap) {
 			if held > limit {
 				w.violate("S1", "%s takes a slot for %s: %d nodes of %s are in our hands then, with a limit of %d", actor, n.Name, held, s.name, limit)
 			}
+			if others := c.othersOut(p, inHands, s.in); held+others > limit {
+				w.violate("S1", "%s takes a slot for %s: %d nodes of %s are in our hands then and %d are out by somebody else's, with a limit of %d",
+					actor, n.Name, held, s.name, others, limit)
+			}
 		}
 		c.domains(actor, "the fleet", &d.set.Rules, n, taken, inHands, lost, everyone)
 		if g := groupOf(&d.set, n); g != nil {
 			c.domains(actor, "group "+g.Name, &g.Rules, n, taken, inHands, lost, func(n *corev1.Node) bool { return groupOf(&d.set, n) == g })
 		}
 	}
+}
+
+// othersOut counts the nodes that are out of service by nobody's or somebody else's doing, and that the process must
+// count: it has been shown that, and it was so for less than ignoreAfter.
+func (c *checks) othersOut(p *controllerProcess, inHands []*corev1.Node, in func(*corev1.Node) bool) int {
+	d := &p.decided
+	if !d.set.CountUnavailable || !p.jumpedAt.IsZero() {
+		return 0
+	}
+	count := 0
+	for _, n := range c.w.server.Nodes() {
+		if slices.Contains(inHands, n) || c.tampered[string(n.UID)] || !in(n) {
+			continue
+		}
+		stays := func(n *corev1.Node) bool { return labelled(n) && in(n) && out(n) && n.DeletionTimestamp == nil }
+		if c.always(n, d.shown, stays) && c.outFor(n) < d.set.IgnoreAfter {
+			count++
+		}
+	}
+	return count
+}
+
+// out tells if a node is out of service, though not by us, and nobody takes it out of the cluster.
+func out(n *corev1.Node) bool {
+	leaves := slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key != corev1.TaintNodeUnschedulable })
+	return (n.Spec.Unschedulable || !isReady(n)) && !leaves && !has(n, marker.KeyDisruption)
+}
+
+// outFor is for how long a node has been out, with every time in which it was that before: a process may not have
+// noticed that it was back in between.
+func (c *checks) outFor(n *corev1.Node) time.Duration {
+	states := c.history[string(n.UID)]
+	for _, s := range states {
+		if s.node == nil || out(s.node) {
+			return c.w.now.Sub(s.from)
+		}
+	}
+	return 0
 }
 
 // gone are nodes that hold slots and are gone, as they were last.
