@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"github.com/pkg/errors"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // seenKey holds a JSON object: each version that a node of this cluster has run or was offered, with the time
@@ -61,21 +59,7 @@ func (k *Cluster) RecordVersions(ctx context.Context, versions []string, now tim
 	if err != nil {
 		return errors.Wrap(err, "encoding versions")
 	}
-	object := s.object.DeepCopy()
-	if object.Data == nil {
-		object.Data = map[string]string{}
-	}
-	object.Data[seenKey] = string(value)
-	s.object = nil
-	written, err := s.client.CoreV1().ConfigMaps(s.namespace).Update(ctx, object, metav1.UpdateOptions{})
-	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return errors.WithMessage(ErrConflict, "recording versions")
-	}
-	if err != nil {
-		return errors.Wrapf(err, "writing ConfigMap %s/%s", s.namespace, StateConfigMap)
-	}
-	s.object = written
-	return nil
+	return s.put(ctx, "recording versions", map[string]string{seenKey: string(value)})
 }
 
 // forget drops the versions that have been known for longest.

@@ -99,20 +99,27 @@ func (k *Cluster) ChangeSlots(ctx context.Context, add map[string]string, remove
 	if err != nil {
 		return errors.Wrap(err, "encoding slots")
 	}
+	values := map[string]string{slotsKey: string(value)}
+	if len(add) > 0 {
+		// What isn't a number begins anew; it differs all the same.
+		takes, _ := strconv.ParseUint(s.object.Data[takesKey], 10, 32)
+		values[takesKey] = strconv.FormatUint(takes+1, 10)
+	}
+	return s.put(ctx, "writing slots", values)
+}
+
+// put writes values into the object as it was read last, if nobody wrote to it since. Whatever comes of it, the
+// object is read again before it is written again, unless it was written now.
+func (s *slots) put(ctx context.Context, doing string, values map[string]string) error {
 	object := s.object.DeepCopy()
 	if object.Data == nil {
 		object.Data = map[string]string{}
 	}
-	object.Data[slotsKey] = string(value)
-	if len(add) > 0 {
-		// What isn't a number begins anew; it differs all the same.
-		takes, _ := strconv.ParseUint(object.Data[takesKey], 10, 32)
-		object.Data[takesKey] = strconv.FormatUint(takes+1, 10)
-	}
+	maps.Copy(object.Data, values)
 	s.object = nil
 	written, err := s.client.CoreV1().ConfigMaps(s.namespace).Update(ctx, object, metav1.UpdateOptions{})
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return errors.WithMessage(ErrConflict, "writing slots")
+		return errors.WithMessage(ErrConflict, doing)
 	}
 	if err != nil {
 		return errors.Wrapf(err, "writing ConfigMap %s/%s", s.namespace, StateConfigMap)

@@ -100,58 +100,52 @@ type versions struct {
 
 type limit struct{ policy.Limit }
 
-func (l *limit) UnmarshalYAML(n *yaml.Node) error {
-	text, err := word(n)
-	if err != nil {
-		return err
-	}
-	parsed, err := policy.ParseLimit(text)
-	l.Limit = parsed
-	return at(n, err)
-}
+func (l *limit) UnmarshalYAML(n *yaml.Node) error { return read(n, &l.Limit, policy.ParseLimit) }
 
 type duration struct{ time.Duration }
 
 func (d *duration) UnmarshalYAML(n *yaml.Node) error {
-	text, err := word(n)
-	if err != nil {
-		return err
-	}
-	parsed, err := time.ParseDuration(text)
-	if err != nil {
-		return at(n, errors.Errorf("%q is no duration: give one such as 90s, 30m or 4h", text))
-	}
-	d.Duration = parsed
-	return nil
+	return read(n, &d.Duration, func(text string) (time.Duration, error) {
+		parsed, err := time.ParseDuration(text)
+		if err != nil {
+			return 0, errors.Errorf("%q is no duration: give one such as 90s, 30m or 4h", text)
+		}
+		return parsed, nil
+	})
 }
 
 type ending struct{ policy.Ending }
 
 func (e *ending) UnmarshalYAML(n *yaml.Node) error {
-	text, err := word(n)
-	if err != nil {
-		return err
-	}
-	e.Ending = policy.Ending(text)
-	if e.Ending != policy.Finish && e.Ending != policy.Return {
-		return at(n, errors.Errorf("%q is neither %s nor %s", text, policy.Finish, policy.Return))
-	}
-	return nil
+	return read(n, &e.Ending, func(text string) (policy.Ending, error) {
+		parsed := policy.Ending(text)
+		if parsed != policy.Finish && parsed != policy.Return {
+			return "", errors.Errorf("%q is neither %s nor %s", text, policy.Finish, policy.Return)
+		}
+		return parsed, nil
+	})
 }
 
 type moment struct{ time.Time }
 
 func (m *moment) UnmarshalYAML(n *yaml.Node) error {
+	return read(n, &m.Time, func(text string) (time.Time, error) {
+		parsed, err := time.Parse(time.RFC3339, text)
+		if err != nil {
+			return time.Time{}, errors.Errorf("%q is no moment: give one such as 2026-12-20T18:00:00+01:00", text)
+		}
+		return parsed, nil
+	})
+}
+
+// read turns a word into a value.
+func read[T any](n *yaml.Node, into *T, parse func(string) (T, error)) error {
 	text, err := word(n)
 	if err != nil {
 		return err
 	}
-	parsed, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		return at(n, errors.Errorf("%q is no moment: give one such as 2026-12-20T18:00:00+01:00", text))
-	}
-	m.Time = parsed
-	return nil
+	*into, err = parse(text)
+	return at(n, err)
 }
 
 // word is what a value of one word says. A list or a mapping has none, which is not the same as an empty one.
