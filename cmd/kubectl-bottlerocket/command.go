@@ -34,7 +34,7 @@ func (p *plugin) command() *cobra.Command {
 		Use:   "kubectl-bottlerocket",
 		Short: "Show and steer the updates of Bottlerocket nodes",
 		Long: "Show what the Bottlerocket update operator does with the nodes, what it would do next and why not more, and pause, resume or\n" +
-			"retry it.",
+			"retry it; and clean up after it.",
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl bottlerocket"},
 		Version:       telemetry.Version,
 		SilenceErrors: true,
@@ -51,7 +51,7 @@ func (p *plugin) command() *cobra.Command {
 	p.flags.AddFlags(root.PersistentFlags())
 	root.PersistentFlags().Lookup("namespace").Usage = "The namespace that the operator runs in"
 	root.AddCommand(p.statusCommand(), p.planCommand(), p.historyCommand(), p.pauseCommand(), p.resumeCommand(), p.retryCommand(),
-		p.acknowledgeCommand())
+		p.acknowledgeCommand(), p.cleanCommand())
 	return root
 }
 

@@ -109,10 +109,11 @@ func TestDocumentedRights(t *testing.T) {
 	content, err := os.ReadFile(page)
 	assert.NilError(t, err)
 	blocks := strings.Split(string(content), "```yaml\n")[1:]
-	assert.Equal(t, len(blocks), 2)
-	looks, steers := "looker-"+c.namespace, "steerer-"+c.namespace
-	c.grant(blocks[0], looks, steers)
+	assert.Equal(t, len(blocks), 3)
+	looks, steers, cleans := "looker-"+c.namespace, "steerer-"+c.namespace, "cleaner-"+c.namespace
+	c.grant(blocks[0], looks, steers, cleans)
 	c.grant(blocks[1], steers)
+	c.grant(blocks[2], cleans)
 
 	for _, line := range []string{"status", "plan", "history a", "__complete retry "} {
 		got := c.run(append(strings.Split(line, " "), "--as", looks)...)
@@ -132,6 +133,11 @@ func TestDocumentedRights(t *testing.T) {
 			assert.Assert(t, strings.Contains(got.errs, "forbidden"), got.errs)
 		}
 		got = c.run(append(strings.Fields(line), "--as", steers)...)
+		assert.Equal(t, got.status, 0, got.errs)
+	}
+	for _, line := range []string{"clean a --force=controller", "clean --all --state --force=controller --dry-run", "clean --all --state --labels --force=controller"} {
+		assert.Equal(t, c.run(append(strings.Fields(line), "--as", looks)...).status, 1)
+		got := c.run(append(strings.Fields(line), "--as", cleans)...)
 		assert.Equal(t, got.status, 0, got.errs)
 	}
 }

@@ -322,9 +322,7 @@ func (p *planner) lostNode(n *fleet.Node, what string) {
 
 // leaving gives back a node whose label was removed.
 func (p *planner) leaving(n *fleet.Node, phase intent.Phase) {
-	m := n.Marks
-	if intent.PointOfNoReturn(m) && !rebooted(n) && !p.isLost(n) &&
-		(m.Report.Answer(m.Intent.ID) != marker.StateError || m.Report.BootID != n.BootID) {
+	if RebootBegun(n) && !p.isLost(n) {
 		// Not for ever: taking the label off is what ends a Lost node.
 		p.stand(n, phase, "", ReasonLeaving, say("the label is gone; the reboot that has begun is awaited"))
 		return
