@@ -169,6 +169,11 @@ deploy-dev: ## Apply the manifest with IMAGE and the changes in dev/deployment.y
 	@rendered=$$(go run ./dev/manifest/render -image $(IMAGE) -patch dev/deployment.yaml) && \
 	printf '%s\n' "$$rendered" | $(KUBECTL) apply -f -
 
+.PHONY: undeploy
+undeploy: ## Let the controller give every node back, and then delete what the manifest made
+	$(call need,$(KUBECTL))
+	@KUBECTL=$(KUBECTL) NAMESPACE=$(NAMESPACE) sh dev/undeploy.sh
+
 .PHONY: rollout
 rollout: ## Restart all of the operator's pods and wait for them
 	$(call need,$(KUBECTL))
