@@ -15,7 +15,7 @@ fi
 unlabel() {
 	for key in bottlerocket.aws/updater-interface-version bottlerocket.aws/platform-version; do
 		said=$("$kubectl" label node -l "$key" "$key-" 2>&1) || { echo "$said" >&2; exit 1; }
-		[ "$said" = 'No resources found' ] || echo "$said"
+		case $said in '' | 'No resources found') ;; *) echo "$said" ;; esac
 	done
 }
 

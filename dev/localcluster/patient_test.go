@@ -172,7 +172,12 @@ func (d *ward) hold(ctx context.Context, node string) error {
 	if err := d.pin(ctx, node); err != nil {
 		return err
 	}
-	_, err := d.Client.PolicyV1().PodDisruptionBudgets(metav1.NamespaceDefault).Create(ctx, &policyv1.PodDisruptionBudget{
+	return d.budget(ctx, node)
+}
+
+// budget lets nobody evict the pod that is pinned to a node.
+func (w *world) budget(ctx context.Context, node string) error {
+	_, err := w.Client.PolicyV1().PodDisruptionBudgets(metav1.NamespaceDefault).Create(ctx, &policyv1.PodDisruptionBudget{
 		ObjectMeta: metav1.ObjectMeta{Name: node},
 		Spec: policyv1.PodDisruptionBudgetSpec{
 			MinAvailable: &intstr.IntOrString{IntVal: 1},
