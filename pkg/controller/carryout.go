@@ -60,6 +60,8 @@ func (t *Term) do(ctx context.Context, s fleet.Snapshot, task policy.Task) (bool
 	case policy.TaskLookGone:
 		there, err := t.c.Cluster.Exists(ctx, step.Node, step.UID)
 		return !there, err
+	case policy.TaskLookAlone:
+		return t.c.Cluster.Alone(ctx, step.UID)
 	case policy.TaskLookEmpty:
 		return t.stillEmpty(ctx, step)
 	}

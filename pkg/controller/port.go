@@ -29,8 +29,9 @@ type Cluster interface {
 	RecordVersions(ctx context.Context, versions []string, now time.Time) error
 	// Live looks at a node as it is right now; false: it is gone. Nodes shows nothing older afterwards.
 	Live(ctx context.Context, node string) (fleet.Node, bool, error)
-	// Exists looks live.
+	// Exists looks live, and so does Alone: if the node is the only one of its cluster that isn't on its way out.
 	Exists(ctx context.Context, node, uid string) (bool, error)
+	Alone(ctx context.Context, uid string) (bool, error)
 }
 
 // Policies is what the policy says now; *kube.Policy is one.

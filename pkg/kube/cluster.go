@@ -345,6 +345,24 @@ func (k *Cluster) Exists(ctx context.Context, name, uid string) (bool, error) {
 	return string(n.UID) == uid, nil
 }
 
+// Alone looks live if the node with this UID is the only one of its cluster, but for those that are on their way out.
+func (k *Cluster) Alone(ctx context.Context, uid string) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
+	here, others := false, 0
+	_, err := inPages(ctx, pageSize, metav1.ListOptions{}, k.c.Client.CoreV1().Nodes().List, func(page *corev1.NodeList) {
+		for i := range page.Items {
+			switch n := &page.Items[i]; {
+			case string(n.UID) == uid:
+				here = true
+			case leaving(n) == "":
+				others++
+			}
+		}
+	})
+	return here && others == 0, errors.Wrap(err, "listing nodes")
+}
+
 // newer tells if a was certainly written after b. Versions that aren't numbers are never newer.
 func newer(a, b string) bool {
 	x, errA := strconv.ParseUint(a, 10, 64)

@@ -26,6 +26,8 @@ func (p *planner) draining(n *fleet.Node) {
 		p.giveBack(n, phase, ReasonPrepareFailed, m.Report.Message, true)
 	case m.Report.Available != m.Intent.Target && m.Report.Current != m.Intent.Target:
 		p.giveBack(n, phase, ReasonOfferWithdrawn, withdrawn(m), false)
+	case p.leftInPlace(n):
+		p.withoutDrain(n)
 	case n.Drain != nil && n.Drain.Failed == "" && n.Drain.Remaining == 0 && n.AgentReady:
 		p.askReboot(n, ReasonDrained, "nothing is left to evict")
 	case p.past(n, m.Disruption.Since, p.place(n).rules.Drain):

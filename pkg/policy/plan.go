@@ -60,6 +60,8 @@ type planner struct {
 	// lost and staging are counts of the fleet as the plan leaves it; late are those that are Lost, or will
 	// be when this process has passed over them.
 	lost, late, staging, schedulable int
+	// staying is how many nodes the cluster has, but for those that are on their way out.
+	staying int
 	// failed is on how many nodes each version failed.
 	failed map[string]int
 	// verdicts, waves, answers and compared are what was found out so far in this plan of versions, of groups, of
@@ -99,6 +101,9 @@ func (p *planner) count() {
 	ours, lost, offered, staged := 0, 0, 0, 0
 	for i := range p.Nodes {
 		n := &p.Nodes[i]
+		if n.Leaving == "" {
+			p.staying++
+		}
 		if !n.Unschedulable && n.Ready {
 			p.schedulable++
 		}

@@ -99,6 +99,7 @@ const (
 	ReasonUpdateAvailable Reason = "UpdateAvailable"
 	ReasonSlotGranted     Reason = "SlotGranted"
 	ReasonDrained         Reason = "Drained"
+	ReasonSingleNode      Reason = "SingleNode"
 	ReasonRebootedEarly   Reason = "RebootedEarly"
 	ReasonReturned        Reason = "Returned"
 	ReasonUpdated         Reason = "Updated"
@@ -128,7 +129,7 @@ var reasons = []Reason{
 	ReasonVersionTooNew, ReasonVersionStopped, ReasonBeingRemoved, ReasonTooManyLost, ReasonStateUnreadable, ReasonOnlySchedulableNode, ReasonControllerLast,
 	ReasonPreparing, ReasonDraining, ReasonEvictionBlocked, ReasonDrainFailing, ReasonRebooting, ReasonReturning,
 	ReasonSoaking, ReasonUnwell, ReasonResetting, ReasonLost, ReasonLeaving,
-	ReasonManaged, ReasonUpdateAvailable, ReasonSlotGranted, ReasonDrained, ReasonRebootedEarly, ReasonReturned,
+	ReasonManaged, ReasonUpdateAvailable, ReasonSlotGranted, ReasonDrained, ReasonSingleNode, ReasonRebootedEarly, ReasonReturned,
 	ReasonUpdated, ReasonVerified, ReasonSoakRestarted, ReasonResetDone, ReasonAlreadyOnTarget, ReasonOfferWithdrawn,
 	ReasonPrepareFailed, ReasonPrepareDeadline, ReasonDrainDeadline, ReasonRebootDeadline, ReasonRebootFailed,
 	ReasonRolledBack, ReasonCordonTaken, ReasonRetryWanted, ReasonClockCorrected, ReasonSlotOrphaned, ReasonNodeGone,

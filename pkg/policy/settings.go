@@ -28,6 +28,8 @@ type Settings struct {
 	// MaxFailed is on how many nodes a version may fail, or on which share of the fleet, before nothing starts
 	// for it any more. Default 3.
 	MaxFailed Limit
+	// SingleNode is what becomes of the only node of a cluster. Default never.
+	SingleNode SingleNode
 	// Deadlines of the phases.
 	Deadlines Deadlines
 	// RetryBase is the wait after a node's first failure, doubled by each further one up to RetryMax.
@@ -122,6 +124,7 @@ func DefaultSettings() Settings {
 		CountUnavailable: true,
 		IgnoreAfter:      time.Hour,
 		MaxFailed:        Count(3),
+		SingleNode:       SingleNodeNever,
 		Deadlines:        Deadlines{Prepare: 45 * time.Minute, Reboot: 30 * time.Minute, Return: 15 * time.Minute},
 		RetryBase:        10 * time.Minute,
 		RetryMax:         24 * time.Hour,
@@ -136,6 +139,8 @@ func (s Settings) Validate() error {
 		return errors.Errorf("maxStaging is %d: give 1 or more", s.MaxStaging)
 	case s.IgnoreAfter < 0:
 		return errors.Errorf("ignoreAfter is %s: give 0 or more", s.IgnoreAfter)
+	case s.SingleNode.validate() != nil:
+		return s.SingleNode.validate()
 	case s.MaxFailed.None():
 		return errors.New("maxFailed is 0, which would stop every version: give 1 or more, a percentage, or unlimited")
 	case s.Deadlines.Prepare <= 0 || s.Deadlines.Reboot <= 0 || s.Deadlines.Return <= 0:

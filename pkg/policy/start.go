@@ -127,8 +127,8 @@ func (p *planner) disrupt(c *candidate) {
 		}
 		return
 	}
-	if !n.Unschedulable && p.schedulable <= 1 {
-		p.hold(n, ReasonOnlySchedulableNode, say("staged; no other node could take this one's pods"))
+	if v := p.nowhereToGo(n); v.reason != "" {
+		p.hold(n, v.reason, v.sentence)
 		return
 	}
 	if n.ControllerHere && !held && p.othersFirst() {
@@ -139,7 +139,7 @@ func (p *planner) disrupt(c *candidate) {
 	change := keep(n)
 	change.Marks.Intent.RebootFrom = n.BootID
 	change.Marks.Disruption = &marker.Disruption{Since: at, WasUnschedulable: n.Unschedulable}
-	change.Marks.Waiting = &marker.Waiting{Reason: string(ReasonDraining), Message: "the node's pods are being evicted"}
+	change.Marks.Waiting = p.drains(n)
 	if !n.Unschedulable {
 		change.Unschedulable = new(true)
 		p.schedulable--

@@ -16,6 +16,8 @@ const (
 	TaskTakeSlots TaskKind = "take slots"
 	// TaskLookEmpty looks live that nothing is left to evict from the step's node.
 	TaskLookEmpty TaskKind = "look for pods"
+	// TaskLookAlone looks live that the step's node is the only one of its cluster.
+	TaskLookAlone TaskKind = "look for other nodes"
 	// TaskWrite writes the step's change.
 	TaskWrite TaskKind = "write"
 	// TaskLookGone looks live that the step's node, with its UID, is gone.
@@ -93,6 +95,8 @@ func (w *Work) Next() (Task, bool) {
 		case step.Act == intent.ActReboot && step.Reason == ReasonDrained && !w.looked:
 			// Between the last eviction pass and now a pod may have been bound to the node all the same.
 			w.task.Kind = TaskLookEmpty
+		case step.Act == intent.ActReboot && step.Reason == ReasonSingleNode && !w.looked:
+			w.task.Kind = TaskLookAlone
 		}
 		return w.task, true
 	}
@@ -120,7 +124,7 @@ func (w *Work) Answered(yes bool) {
 	case TaskRecordVersions:
 		w.saw = nil
 		return
-	case TaskLookEmpty:
+	case TaskLookEmpty, TaskLookAlone:
 		if yes {
 			w.looked = true
 			return

@@ -136,12 +136,13 @@ func (c *checks) beforeReboot(actor string, n *corev1.Node) {
 	if !n.Spec.Unschedulable {
 		w.violate("S2", "%s asks %s to reboot, which is not cordoned", actor, n.Name)
 	}
-	looked := int64(0)
-	for _, p := range w.controllers {
-		if p.name == actor {
-			looked = p.looked[n.Name]
-		}
+	p := w.controllerNamed(actor)
+	if p.decided.set.SingleNode == policy.SingleNodeAllow && c.wasAlone(n, p.alone[string(n.UID)]) {
+		// Its workloads are left in place.
+		c.count(LeftInPlace)
+		return
 	}
+	looked := p.looked[n.Name]
 	for _, p := range w.server.PodsOn(n.Name) {
 		if evictable(p) && c.came[string(p.UID)] <= looked {
 			w.violate("S2", "%s asks %s to reboot, and pod %s/%s is still there", actor, n.Name, p.Namespace, p.Name)
@@ -150,6 +151,20 @@ func (c *checks) beforeReboot(actor string, n *corev1.Node) {
 	if looked == 0 {
 		w.violate("S2", "%s asks %s to reboot and never looked at its pods", actor, n.Name)
 	}
+}
+
+// wasAlone tells if there was no other node at a revision. Nodes of a simulation are deleted at once, and nobody takes
+// them away but that.
+func (c *checks) wasAlone(n *corev1.Node, revision int64) bool {
+	if revision == 0 {
+		return false
+	}
+	for _, other := range c.w.server.Nodes() {
+		if other.UID != n.UID && !c.history[string(other.UID)][0].from.After(c.when(revision)) {
+			return false
+		}
+	}
+	return true
 }
 
 func lastOutcome(n *corev1.Node) string {

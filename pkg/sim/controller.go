@@ -50,8 +50,9 @@ type controllerProcess struct {
 	renewed time.Time
 	// lives counts its processes.
 	lives int
-	// looked is the revision at which it last listed a node's pods.
-	looked map[string]int64
+	// looked is the revision at which it last listed a node's pods, and alone that at which it last saw that there was
+	// no other node.
+	looked, alone map[string]int64
 	term   *controller.Term
 	// jumped: its clock did, jumpedAt the last time, so nothing that it measures can be measured again.
 	jumped   bool
@@ -78,6 +79,7 @@ func (c *controllerProcess) start() {
 	c.process = c.w.newProcess(c.name)
 	c.process.clock = offset
 	c.leading, c.term, c.looked = false, nil, map[string]int64{}
+	c.alone = map[string]int64{}
 	c.told, c.decided = told{w: c.w, defaults: c.settings, none: true}, decision{}
 	c.process.spawn(c.w.between(0, time.Second), c.main)
 }
@@ -145,7 +147,7 @@ func (c *controllerProcess) serve(t *thread, lease *election, client *apiserver.
 	})
 	drains := 0
 	term := controller.NewTerm(controller.TermConfig{
-		Cluster: cluster,
+		Cluster: lookingAround{c, cluster},
 		Drainer: looking{c, &drain.Drainer{Client: client, Evictor: client, Own: ownPod,
 			MayEvict: func() bool {
 				return ctx.Err() == nil && c.leading && w.now.Sub(c.renewed) < renewDeadline
@@ -195,6 +197,21 @@ func (l looking) Pods(ctx context.Context, node string) ([]corev1.Pod, error) {
 		l.c.looked[node] = t.listed
 	}
 	return pods, err
+}
+
+// lookingAround takes a note of when a node was the only one.
+type lookingAround struct {
+	c *controllerProcess
+	*kube.Cluster
+}
+
+// Alone is for controller.Cluster.
+func (l lookingAround) Alone(ctx context.Context, uid string) (bool, error) {
+	alone, err := l.Cluster.Alone(ctx, uid)
+	if t := l.c.w.running; alone && err == nil && t != nil {
+		l.c.alone[uid] = t.listed
+	}
+	return alone, err
 }
 
 func (w *world) controllerNamed(name string) *controllerProcess {

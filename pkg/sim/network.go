@@ -70,7 +70,7 @@ func (p *process) around(r apiserver.Request, run func() error) error {
 	if !t.deadline.IsZero() && !w.now.Before(t.deadline) {
 		return context.DeadlineExceeded
 	}
-	if r.Verb == "list" && r.Resource == "pods" {
+	if r.Verb == "list" && (r.Resource == "pods" || r.Resource == "nodes") {
 		t.listed = w.server.Revision()
 	}
 	err := run()

@@ -65,7 +65,7 @@ type thread struct {
 	cancelled func() bool
 	// deadline is when its requests end, whatever their state; zero: never.
 	deadline time.Time
-	// listed is the revision of its last list of pods.
+	// listed is the revision of its last list of pods or nodes.
 	listed int64
 }
 

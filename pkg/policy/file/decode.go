@@ -96,6 +96,9 @@ func (d *document) settings(s policy.Settings, zones Zones) (policy.Settings, er
 	if d.MaxFailed != nil {
 		s.MaxFailed = d.MaxFailed.Limit
 	}
+	if d.SingleNode != nil {
+		s.SingleNode = policy.SingleNode(*d.SingleNode)
+	}
 	set(&s.MaxStaging, d.MaxStaging)
 	set(&s.CountUnavailable, d.CountUnavailable)
 	lasting(&s.IgnoreAfter, d.IgnoreAfter)

@@ -18,6 +18,7 @@ type document struct {
 	IgnoreAfter      *duration `yaml:"ignoreAfter"`
 	Versions         *versions `yaml:"versions"`
 	MaxFailed        *limit    `yaml:"maxFailed"`
+	SingleNode       *string   `yaml:"singleNode"`
 	Deadlines        *struct {
 		Prepare *duration `yaml:"prepare"`
 		Reboot  *duration `yaml:"reboot"`

@@ -1,0 +1,74 @@
+package policy
+
+import (
+	"slices"
+
+	"github.com/pkg/errors"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
+)
+
+// SingleNode is what becomes of the only node of a cluster, whose workloads have nowhere to go.
+type SingleNode string
+
+// The answers.
+const (
+	// SingleNodeNever lets it wait: whoever runs a cluster of one says himself that it may go down.
+	SingleNodeNever SingleNode = "never"
+	// SingleNodeAllow updates it with its workloads left in place: they go down with the host, and come back with it.
+	SingleNodeAllow SingleNode = "allow"
+)
+
+// SingleNodes is the closed list.
+func SingleNodes() []SingleNode { return []SingleNode{SingleNodeNever, SingleNodeAllow} }
+
+func (s SingleNode) validate() error {
+	if !slices.Contains(SingleNodes(), s) {
+		return errors.Errorf("singleNode is %q: give %s or %s", string(s), SingleNodeNever, SingleNodeAllow)
+	}
+	return nil
+}
+
+// alone tells if a node is the only one in its cluster, but for those that are on their way out.
+func (p *planner) alone(n *fleet.Node) bool { return n.Leaving == "" && p.staying == 1 }
+
+// leftInPlace tells if a node is updated without a drain.
+func (p *planner) leftInPlace(n *fleet.Node) bool {
+	return p.set.SingleNode == SingleNodeAllow && p.alone(n)
+}
+
+// nowhereToGo says why a node's pods keep it in service: no other node could take them.
+func (p *planner) nowhereToGo(n *fleet.Node) verdict {
+	switch {
+	case p.leftInPlace(n):
+	case p.alone(n):
+		return verdict{ReasonOnlySchedulableNode, say("staged; it is the only node of the cluster: with singleNode: allow in the policy it is updated with its workloads left in place")}
+	case !n.Unschedulable && p.schedulable <= 1:
+		return verdict{ReasonOnlySchedulableNode, say("staged; no other node could take this one's pods")}
+	}
+	return verdict{}
+}
+
+const inPlaceMessage = "the only node of the cluster is rebooted with its workloads left in place"
+
+// drains is what people read on a node that was cordoned just now.
+func (p *planner) drains(n *fleet.Node) *marker.Waiting {
+	if p.leftInPlace(n) {
+		return &marker.Waiting{Reason: string(ReasonSingleNode), Message: inPlaceMessage}
+	}
+	return &marker.Waiting{Reason: string(ReasonDraining), Message: "the node's pods are being evicted"}
+}
+
+// withoutDrain asks the only node of a cluster to reboot. Whoever carries it out looks live that it is the only one.
+func (p *planner) withoutDrain(n *fleet.Node) {
+	switch {
+	case n.AgentReady:
+		p.askReboot(n, ReasonSingleNode, inPlaceMessage)
+	case p.past(n, n.Marks.Disruption.Since, p.place(n).rules.Drain):
+		p.giveBack(n, intent.PhaseDraining, ReasonDrainDeadline, "no agent pod was Ready on the node within "+p.place(n).rules.Drain.String(), true)
+	default:
+		p.wait(n, intent.PhaseDraining, ReasonAgentNotReady, say("no agent pod is Ready on the node"))
+	}
+}

@@ -1,0 +1,85 @@
+package policy_test
+
+import (
+	"testing"
+	"time"
+
+	"gotest.tools/v3/assert"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+)
+
+// The only node of a cluster is updated with its workloads in place if the policy says so, and else waits and says why
+// (S2; brupop_501, FLUO_123).
+func TestSingleNode(t *testing.T) {
+	leaving := func(n *fleet.Node) { n.Leaving = "Karpenter takes it away" }
+	other := func(changes ...change) fleet.Node {
+		n := fleet.Node{Name: "z", UID: "uid-z", Ready: true}
+		for _, c := range changes {
+			c(&n)
+		}
+		return n
+	}
+	for _, tc := range []struct {
+		name   string
+		single policy.SingleNode
+		nodes  []fleet.Node
+		want   string
+	}{
+		{"never", policy.SingleNodeNever, []fleet.Node{node("a", prepared)}, "Prepared wait OnlySchedulableNode"},
+		{"never, though its user cordoned it", policy.SingleNodeNever, []fleet.Node{node("a", prepared, cordoned)}, "Prepared wait OnlySchedulableNode"},
+		{"allow", policy.SingleNodeAllow, []fleet.Node{node("a", prepared, controller)}, "Prepared Cordon SlotGranted"},
+		{"allow, beside one that is being taken away", policy.SingleNodeAllow, []fleet.Node{node("a", prepared), other(leaving)}, "Prepared Cordon SlotGranted"},
+		{"not the one that is being taken away", policy.SingleNodeAllow, []fleet.Node{node("a", prepared, leaving), other(notReady)}, "Prepared wait BeingRemoved"},
+		{"allow is for a cluster of one: another that is cordoned", policy.SingleNodeAllow, []fleet.Node{node("a", prepared), other(cordoned)}, "Prepared wait OnlySchedulableNode"},
+		{"another that isn't Ready", policy.SingleNodeAllow, []fleet.Node{node("a", prepared), other(notReady)}, "Prepared wait OnlySchedulableNode"},
+		{"a pause holds here too", policy.SingleNodeAllow, []fleet.Node{node("a", prepared, paused)}, "Prepared wait Paused"},
+
+		{"no eviction", policy.SingleNodeAllow, []fleet.Node{node("a", draining)}, "Draining Reboot SingleNode"},
+		{"whatever is left on it", policy.SingleNodeAllow, []fleet.Node{node("a", draining, drain(fleet.Drain{Remaining: 3, Blocked: "x"}))}, "Draining Reboot SingleNode"},
+		{"not without its agent", policy.SingleNodeAllow, []fleet.Node{node("a", draining, agentAway)}, "Draining wait AgentNotReady"},
+		{"for which it doesn't wait for ever", policy.SingleNodeAllow, []fleet.Node{node("a", draining, agentAway, cordonedSince(time.Hour))}, "Draining GiveBack DrainDeadline"},
+		{"nor when somebody took the cordon away", policy.SingleNodeAllow, []fleet.Node{node("a", draining, schedulable)}, "Draining GiveBack CordonTaken"},
+		{"nor when it is paused", policy.SingleNodeAllow, []fleet.Node{node("a", draining, paused)}, "Draining GiveBack Paused"},
+		{"another node joined meanwhile", policy.SingleNodeAllow, []fleet.Node{node("a", draining), other()}, "Draining Drain Draining"},
+		{"the policy doesn't say so any more", policy.SingleNodeNever, []fleet.Node{node("a", draining)}, "Draining Drain Draining"},
+		{"a reboot by somebody else is one", policy.SingleNodeAllow, []fleet.Node{node("a", draining, with(func(n *fleet.Node) { n.BootID = "b2" }))}, "Draining Reboot RebootedEarly"},
+		{"back", policy.SingleNodeAllow, []fleet.Node{node("a", back(v2), controller)}, "Returning Return Returned"},
+		{"updated", policy.SingleNodeAllow, []fleet.Node{node("a", verifying(time.Hour), controller)}, "Verifying Finish Updated"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			set := policy.DefaultSettings()
+			set.SingleNode = tc.single
+			assert.NilError(t, set.Validate())
+			var held []string
+			if tc.nodes[0].Disrupted() {
+				held = []string{"a"}
+			}
+			standing, step := find(t, policy.Plan(fleetOf(tc.nodes, held...), set), "a")
+			assert.Equal(t, verdict(standing), tc.want)
+			if step != nil && step.Change != nil && step.Reason == policy.ReasonSlotGranted {
+				assert.Equal(t, step.Change.Marks.Waiting.Reason, string(policy.ReasonSingleNode))
+				assert.Assert(t, step.Change.Marks.Disruption != nil && step.TakesSlot)
+			}
+		})
+	}
+}
+
+// Right before the reboot of an undrained node it is looked live that it is the only one.
+func TestSingleNodeIsLookedAt(t *testing.T) {
+	set := policy.DefaultSettings()
+	set.SingleNode = policy.SingleNodeAllow
+	work := policy.NewWork(policy.Plan(fleetOf([]fleet.Node{node("a", draining)}, "a"), set))
+	task, more := work.Next()
+	assert.Assert(t, more && task.Kind == policy.TaskLookAlone)
+	refused := work.Clone()
+	refused.Answered(false)
+	for task, more := refused.Next(); more; task, more = refused.Next() {
+		assert.Assert(t, task.Kind != policy.TaskWrite)
+		refused.Answered(true)
+	}
+	work.Answered(true)
+	task, more = work.Next()
+	assert.Assert(t, more && task.Kind == policy.TaskWrite)
+}
