@@ -53,7 +53,7 @@ type controllerProcess struct {
 	// looked is the revision at which it last listed a node's pods, and alone that at which it last saw that there was
 	// no other node.
 	looked, alone map[string]int64
-	term   *controller.Term
+	term          *controller.Term
 	// jumped: its clock did, jumpedAt the last time, so nothing that it measures can be measured again.
 	jumped   bool
 	jumpedAt time.Time
