@@ -22,8 +22,10 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/hostsim"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/localcluster"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/nodes"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
 
 // groupLabel puts a lent node into a group of lentPolicy.
@@ -190,6 +192,12 @@ func (n *lent) comesTo(t *testing.T, m moment, do func()) {
 	})
 }
 
+// goesDown waits until the host is down for its reboot.
+func (n *lent) goesDown(t *testing.T) {
+	t.Helper()
+	n.await(t, "its host goes down", func() bool { n.machine.Host().Settle(); return !n.machine.Up() })
+}
+
 // isBack waits until the Node is as it was, to the byte, and nobody is there who could change it again.
 func (n *lent) isBack(t *testing.T) {
 	t.Helper()
@@ -264,8 +272,19 @@ func TestGivingBack(t *testing.T) {
 		}, 0},
 		{"past the point of no return (kured_63, brupop_630)", "", false, func(t *testing.T, n *lent) {
 			n.comesTo(t, pointOfNoReturn, func() {})
-			n.await(t, "its host goes down", func() bool { n.machine.Host().Settle(); return !n.machine.Up() })
+			n.goesDown(t)
 			n.label(t, nil)
+		}, 1},
+		{"Lost: it has not come back", "", false, func(t *testing.T, n *lent) {
+			n.machine.SetReboot(nodes.Reboot{Mode: nodes.RebootStale, Down: 25 * time.Second})
+			n.comesTo(t, pointOfNoReturn, func() {})
+			n.await(t, "it is Lost", func() bool {
+				n.machine.Host().Settle()
+				out, err := n.plan(t.Context())
+				return err == nil && slices.ContainsFunc(out.Nodes, func(s policy.Standing) bool { return s.Node == n.name && s.Phase == intent.PhaseLost })
+			})
+			n.label(t, nil)
+			n.await(t, "it is given back at once", func() bool { return !n.get(t).Spec.Unschedulable && !n.machine.Up() })
 		}, 1},
 		{"back, in its soak", "", false, func(t *testing.T, n *lent) { n.comesTo(t, verifying, func() { n.label(t, nil) }) }, 1},
 		{"back, and cordoned by its user before", "", true, func(t *testing.T, n *lent) { n.comesTo(t, verifying, func() { n.label(t, nil) }) }, 1},
@@ -323,7 +342,10 @@ func (l *lender) underWay(t *testing.T, prefix string) []*lent {
 		n.hold(t)
 		n.comesTo(t, draining, func() {})
 	}
-	return []*lent{idle, staged, drains, cordoned}
+	reboots := l.lend(t, prefix+"-reboots", "", false)
+	reboots.comesTo(t, pointOfNoReturn, func() {})
+	reboots.goesDown(t)
+	return []*lent{idle, staged, drains, cordoned, reboots}
 }
 
 // shell runs lines of the README, or a script of this repository, as a user of this cluster does.
@@ -349,6 +371,7 @@ func (l *lender) undeployed(t *testing.T) {
 	for _, n := range all {
 		n.isBack(t)
 	}
+	assert.Assert(t, strings.Contains(l.shell(t, "sh dev/undeploy.sh || true"), "kubectl bottlerocket clean --all"), "it says what to do where nobody gives nodes back")
 	_, err := l.Client.CoreV1().Namespaces().Get(t.Context(), localcluster.Namespace, metav1.GetOptions{})
 	assert.Assert(t, apierrors.IsNotFound(err), "%v", err)
 }
@@ -365,9 +388,12 @@ func (l *lender) cleaned(t *testing.T) {
 	var names []string
 	for _, n := range all {
 		names = append(names, n.name)
+		n.await(t, "its kubelet shows the boot that it is in", func() bool {
+			return n.machine.Up() && n.get(t).Status.NodeInfo.BootID == n.machine.Host().Snapshot().BootID
+		})
 		assert.Assert(t, bare(t, n.get(t)) != n.before)
 	}
-	t.Log(l.shell(t, plugin+" clean --labels "+strings.Join(names, " ")))
+	l.shell(t, plugin+" clean --labels "+strings.Join(names, " "))
 	for _, n := range all {
 		n.isBack(t)
 	}

@@ -88,6 +88,9 @@ func (c *choices) settings() policy.Settings {
 	case 5:
 		s.Calendar = calendars[c.of(2)]
 	}
+	if c.of(2) == 1 {
+		s.SingleNode = policy.SingleNodeAllow
+	}
 	return s
 }
 
@@ -132,6 +135,7 @@ func FuzzPlan(f *testing.F) {
 
 		everyNode(t, s, out)
 		withinBudgets(t, s, set, out)
+		drainedOrAlone(t, s, set, out)
 		inAnyOrder(t, s, set, out, c.of(len(s.Nodes)))
 		largerIsNoFewer(t, s, set, out)
 		converges(t, s, set)
@@ -240,6 +244,26 @@ func withinBudgets(t *testing.T, s fleet.Snapshot, set policy.Settings, out poli
 		in := func(n *fleet.Node) bool { return g.Selector.Matches(n.Labels) }
 		check(g.Name, g.MaxUnavailable, in)
 		topologies(g.Name, g.Topology, in)
+	}
+}
+
+// drainedOrAlone looks for nodes that are asked to reboot with pods on them (S2).
+func drainedOrAlone(t *testing.T, s fleet.Snapshot, set policy.Settings, out policy.Outcome) {
+	staying := 0
+	for i := range s.Nodes {
+		if s.Nodes[i].Leaving == "" {
+			staying++
+		}
+	}
+	for _, step := range out.Steps {
+		if step.Act != intent.ActReboot || step.Reason == policy.ReasonRebootedEarly {
+			continue
+		}
+		n := &s.Nodes[slices.IndexFunc(s.Nodes, func(n fleet.Node) bool { return n.UID == step.UID })]
+		drained := n.Drain != nil && n.Drain.Failed == "" && n.Drain.Remaining == 0
+		alone := set.SingleNode == policy.SingleNodeAllow && staying == 1 && n.Leaving == ""
+		assert.Check(t, n.Unschedulable && (drained || alone), "%s is asked to reboot\n%s", n.Name, out)
+		assert.Check(t, drained || step.Reason == policy.ReasonSingleNode, "%s isn't looked at as the only node", n.Name)
 	}
 }
 
