@@ -28,6 +28,9 @@ const LeaseName = "update-operator-controller"
 // ownPods selects every pod of the operator, in its own namespace.
 var ownPods = labels.SelectorFromSet(labels.Set{"app.kubernetes.io/name": "bottlerocket-update-operator"})
 
+// evictions is how many one pass over a node asks for at once.
+const evictions = 8
+
 // Controller runs terms for as long as it leads.
 type Controller struct {
 	options Options
@@ -148,8 +151,9 @@ func (c *Controller) serve(ctx context.Context, elector *leaderelection.LeaderEl
 	var work sync.WaitGroup
 	defer work.Wait()
 	term := NewTerm(TermConfig{
-		Cluster:  c.cluster,
-		Drainer:  &drain.Drainer{Client: c.client, Evictor: drain.NewEvictor(c.client), Own: c.own, MayEvict: leading},
+		Cluster: c.cluster,
+		Drainer: &drain.Drainer{Client: c.client, Evictor: drain.NewEvictor(c.client), Own: c.own, MayEvict: leading,
+			Parallel: evictions, Now: c.now},
 		Events:   events,
 		Policies: c.policy,
 		NodeName: c.options.NodeName,

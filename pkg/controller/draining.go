@@ -53,9 +53,9 @@ func (t *Term) drain(ctx context.Context, s fleet.Snapshot, step policy.Step) {
 		}
 		var r drain.Result
 		if err == nil {
-			r, err = t.c.Drainer.Pass(ctx, step.Node)
+			r, err = t.c.Drainer.Pass(ctx, step.Node, *step.Eviction, step.Force)
 		}
-		found := &fleet.Drain{Remaining: r.Remaining(), Blocked: r.BlockedBy, Waiting: r.Waiting}
+		found := &fleet.Drain{Remaining: r.Remaining(), Blocked: r.BlockedBy, Hopeless: r.Hopeless, Forced: step.Force, Awaited: r.Awaited, Waiting: r.Goes}
 		if err != nil {
 			found.Failed = err.Error()
 		}
@@ -102,7 +102,7 @@ func (t *Term) found(d *draining, found *fleet.Drain, headway bool) {
 
 // stillEmpty lists live, just before a reboot is asked for, that nothing is left to evict.
 func (t *Term) stillEmpty(ctx context.Context, step policy.Step) (bool, error) {
-	pods, err := t.c.Drainer.Pods(ctx, step.Node)
+	pods, err := t.c.Drainer.Pods(ctx, step.Node, *step.Eviction)
 	if err != nil {
 		return false, err
 	}

@@ -41,9 +41,9 @@ type Policies interface {
 
 // Drainer makes eviction passes; *drain.Drainer is one.
 type Drainer interface {
-	Pass(ctx context.Context, node string) (drain.Result, error)
+	Pass(ctx context.Context, node string, e policy.Eviction, force bool) (drain.Result, error)
 	// Pods lists live what is left to evict.
-	Pods(ctx context.Context, node string) ([]corev1.Pod, error)
+	Pods(ctx context.Context, node string, e policy.Eviction) ([]corev1.Pod, error)
 }
 
 // Events tells people; *kube.Events is one.

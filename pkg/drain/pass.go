@@ -3,17 +3,17 @@ package drain
 import (
 	"context"
 	"fmt"
-	"io"
-	"sort"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/pkg/errors"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	kubectldrain "k8s.io/kubectl/pkg/drain"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
 
 // passTime bounds one pass.
@@ -27,116 +27,166 @@ type Drainer struct {
 	Own func(*corev1.Pod) bool
 	// MayEvict is asked before each eviction: a leader that can't know that it still leads starts none.
 	MayEvict func() bool
+	// Parallel is how many evictions are asked for at once; one if it is zero.
+	Parallel int
+	Now      func() time.Time
 }
 
 // Result is what a pass found. It is about the moment of the pass.
 type Result struct {
-	// Evicted were accepted by this pass, Terminating by an earlier one or by somebody else, Blocked
-	// may not go now. All of them are still to go.
-	Evicted, Terminating, Blocked int
-	// BlockedBy is a sentence on the first blocked pod, by name.
-	BlockedBy string
-	// Waiting is a sentence on the first pod that is on its way out.
-	Waiting string
+	// Evicted were accepted by this pass, Terminating by an earlier one or by somebody else, Blocked may not go now,
+	// and Waiting have no turn yet or end by themselves. All of them are still to go.
+	Evicted, Terminating, Blocked, Waiting int
+	// BlockedBy is a sentence on the first blocked pod, by name, and Hopeless one on a pod that will never be let go.
+	BlockedBy, Hopeless string
+	// Awaited is a sentence on the first pod that ends by itself, Goes on the first that is on its way out.
+	Awaited, Goes string
 }
 
 // Remaining counts the pods that are still to go.
-func (r Result) Remaining() int { return r.Evicted + r.Terminating + r.Blocked }
+func (r Result) Remaining() int { return r.Evicted + r.Terminating + r.Blocked + r.Waiting }
 
-// Pods lists live what is still to go from the node, sorted.
-func (d *Drainer) Pods(ctx context.Context, node string) ([]corev1.Pod, error) {
-	h := &kubectldrain.Helper{
-		Ctx: ctx, Client: d.Client,
-		Force: true, IgnoreAllDaemonSets: true, DeleteEmptyDirData: true, GracePeriodSeconds: -1,
-		Out: io.Discard, ErrOut: io.Discard,
-		AdditionalFilters: []kubectldrain.PodFilter{d.leave},
-	}
-	list, errs := h.GetPodsForDeletion(node)
-	if len(errs) > 0 {
-		return nil, errors.Wrapf(errs[0], "listing pods of node %q", node)
-	}
-	pods := list.Pods()
-	sort.Slice(pods, func(i, j int) bool {
-		if pods[i].Namespace != pods[j].Namespace {
-			return pods[i].Namespace < pods[j].Namespace
-		}
-		return pods[i].Name < pods[j].Name
-	})
-	return pods, nil
-}
-
-// leave skips the operator's own pods and those whose containers have ended.
-func (d *Drainer) leave(p corev1.Pod) kubectldrain.PodDeleteStatus {
-	if d.Own(&p) || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
-		return kubectldrain.MakePodDeleteStatusSkip()
-	}
-	return kubectldrain.MakePodDeleteStatusOkay()
-}
-
-// Pass lists what is to go, asks once for the eviction of each pod that isn't going yet, and returns
-// what it found. It waits for nothing.
-func (d *Drainer) Pass(ctx context.Context, node string) (Result, error) {
+// Pass lists what is to go, asks once for the eviction of each pod whose turn it is and that isn't going yet, and
+// returns what it found. It waits for nothing. With force it deletes instead, whatever protects a pod.
+func (d *Drainer) Pass(ctx context.Context, node string, e policy.Eviction, force bool) (Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, passTime)
 	defer cancel()
-	pods, err := d.Pods(ctx, node)
+	pods, err := d.Pods(ctx, node, e)
 	if err != nil {
 		return Result{}, err
 	}
 	var r Result
-	for i := range pods {
-		p := &pods[i]
-		if p.DeletionTimestamp != nil {
+	now := d.Now()
+	due := first(pods)
+	r.Waiting = len(pods) - len(due)
+	var asked []*corev1.Pod
+	for i := range due {
+		p := &due[i]
+		switch protected := protection(p, e); {
+		case p.DeletionTimestamp != nil && (!force || p.DeletionTimestamp.Time.Before(now.Add(forceGrace))):
 			r.Terminating++
-			r.wait(p)
-			continue
+			note(&r.Goes, shuttingDown(p, now))
+		case force:
+			asked = append(asked, p)
+		case chosen(p, e.WaitFor):
+			r.Waiting++
+			note(&r.Awaited, name(p)+" runs, which is not evicted: the policy waits for its end")
+		case protected != "":
+			r.Blocked++
+			note(&r.BlockedBy, protected)
+		default:
+			asked = append(asked, p)
+		}
+	}
+	return d.askAll(ctx, node, asked, e, force, r)
+}
+
+// askAll asks for each of the pods to go, several at once, and adds the answers to what is known.
+func (d *Drainer) askAll(ctx context.Context, node string, pods []*corev1.Pod, e policy.Eviction, force bool, r Result) (Result, error) {
+	doubt := false
+	answers, reasons := make([]answer, len(pods)), make([]string, len(pods))
+	var mu sync.Mutex
+	d.each(len(pods), func(i int) {
+		answers[i] = unasked
+		if ctx.Err() != nil {
+			return
 		}
 		if !d.MayEvict() {
-			return Result{}, errors.Errorf("draining node %q: leadership is in doubt", node)
+			mu.Lock()
+			doubt = true
+			mu.Unlock()
+			return
 		}
-		d.evict(ctx, p, &r)
-		if ctx.Err() != nil {
-			// Out of time: what it didn't come to is still to go, and the next pass goes on with it.
-			r.Terminating += len(pods) - i - 1
-			break
+		err := d.ask(ctx, pods[i], e, force)
+		if ctx.Err() == nil {
+			answers[i] = judge(err)
+		}
+		if err != nil {
+			reasons[i] = why(err)
+		}
+	})
+	if doubt {
+		return Result{}, errors.Errorf("draining node %q: leadership is in doubt", node)
+	}
+	for i, p := range pods {
+		switch answers[i] {
+		case accepted:
+			r.Evicted++
+			note(&r.Goes, name(p)+" is shutting down")
+		case going:
+			r.Terminating++
+			note(&r.Goes, name(p)+" is shutting down")
+		case blocked:
+			r.Blocked++
+			note(&r.BlockedBy, fmt.Sprintf("%s may not be evicted: %s", name(p), reasons[i]))
+		case hopeless:
+			r.Blocked++
+			note(&r.Hopeless, fmt.Sprintf("%s can not be evicted: %s", name(p), reasons[i]))
+		case unasked:
+			// The next pass goes on with it.
+			r.Waiting++
 		}
 	}
 	return r, nil
 }
 
-func (r *Result) wait(p *corev1.Pod) {
-	if r.Waiting == "" {
-		r.Waiting = fmt.Sprintf("pod %s/%s is shutting down", p.Namespace, p.Name)
+// each calls f with every number below n, as many at once as the Drainer may.
+func (d *Drainer) each(n int, f func(i int)) {
+	if d.Parallel <= 1 {
+		for i := range n {
+			f(i)
+		}
+		return
+	}
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range min(d.Parallel, n) {
+		wg.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+				f(i)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// forceGrace is how long a pod gets to shut down that is deleted by force.
+const forceGrace = 30 * time.Second
+
+func (d *Drainer) ask(ctx context.Context, p *corev1.Pod, e policy.Eviction, force bool) error {
+	o := metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(p.UID))}
+	if e.GracePeriod > 0 {
+		o.GracePeriodSeconds = new(int64(e.GracePeriod / time.Second))
+	}
+	if !force {
+		return d.Evictor.Evict(ctx, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name}, DeleteOptions: &o})
+	}
+	most := int64(forceGrace / time.Second)
+	for _, g := range []*int64{o.GracePeriodSeconds, p.Spec.TerminationGracePeriodSeconds} {
+		if g != nil {
+			most = min(most, *g)
+		}
+	}
+	o.GracePeriodSeconds = &most
+	return d.Client.CoreV1().Pods(p.Namespace).Delete(ctx, p.Name, o)
+}
+
+// note keeps the first sentence.
+func note(into *string, sentence string) {
+	if *into == "" {
+		*into = sentence
 	}
 }
 
-func (d *Drainer) evict(ctx context.Context, p *corev1.Pod, r *Result) {
-	err := d.Evictor.Evict(ctx, &policyv1.Eviction{
-		ObjectMeta:    metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name},
-		DeleteOptions: &metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(p.UID))},
-	})
-	switch {
-	case err == nil:
-		r.Evicted++
-		r.wait(p)
-	case apierrors.IsNotFound(err) || apierrors.IsConflict(err):
-		// Gone, or another pod has the name by now: the next pass lists anew.
-		r.Terminating++
-		r.wait(p)
-	default:
-		r.Blocked++
-		if r.BlockedBy == "" {
-			r.BlockedBy = fmt.Sprintf("pod %s/%s may not be evicted: %s", p.Namespace, p.Name, why(err))
-		}
+// shuttingDown says for how long a pod has been on its way out. When it is to be gone stands in it, which is that long
+// after somebody asked for it.
+func shuttingDown(p *corev1.Pod, now time.Time) string {
+	since := p.DeletionTimestamp.Time
+	if g := p.DeletionGracePeriodSeconds; g != nil {
+		since = since.Add(-time.Duration(*g) * time.Second)
 	}
-}
-
-// why picks the most telling words of a refusal: for a PodDisruptionBudget the cause names it.
-func why(err error) string {
-	var status apierrors.APIStatus
-	if errors.As(err, &status) {
-		if d := status.Status().Details; d != nil && len(d.Causes) > 0 && d.Causes[0].Message != "" {
-			return d.Causes[0].Message
-		}
+	if d := now.Sub(since).Truncate(time.Second); d > 0 {
+		return fmt.Sprintf("%s has been shutting down for %s", name(p), d)
 	}
-	return err.Error()
+	return name(p) + " is shutting down"
 }

@@ -67,9 +67,37 @@ type Node struct {
 	// PassedOver: this process has made a whole pass over the node in the phase that it is in, so
 	// deadlines of that phase may fire.
 	PassedOver bool
+	// Forecast is the last look of this process at what would keep a drain from its end; nil if there was none.
+	Forecast *Forecast
 	// Drain is the last eviction pass of this process over the current disruption; nil if there was none.
 	Drain *Drain
 }
+
+// Forecast is what a look at a node's pods, before its cordon, found.
+type Forecast struct {
+	// At is when it was made, and Next when another one is worth while if something stands in the way.
+	At, Next time.Time
+	// Obstacle is what kind of thing that is, and Message a sentence on it.
+	Obstacle Obstacle
+	Message  string
+}
+
+// Obstacle is a kind of thing that keeps a node from being drained.
+type Obstacle string
+
+// The obstacles.
+const (
+	// ObstacleNone: the node can be drained.
+	ObstacleNone Obstacle = ""
+	// ObstacleBudget: a PodDisruptionBudget would not let a pod go.
+	ObstacleBudget Obstacle = "budget"
+	// ObstacleAwaited: a pod runs whose end the policy waits for.
+	ObstacleAwaited Obstacle = "awaited"
+	// ObstacleProtected: the policy lets nobody evict a pod.
+	ObstacleProtected Obstacle = "protected"
+	// ObstacleUnknown: the look could not be made.
+	ObstacleUnknown Obstacle = "unknown"
+)
 
 // Drain is what an eviction pass found.
 type Drain struct {
@@ -77,8 +105,12 @@ type Drain struct {
 	Remaining int
 	// Blocked is a sentence on the first pod that may not be evicted now; empty if none is blocked.
 	Blocked string
-	// Waiting is a sentence on what the pass waits for otherwise.
-	Waiting string
+	// Hopeless is a sentence on a pod that will never be let go; empty if there is none.
+	Hopeless string
+	// Awaited is a sentence on a pod that ends by itself, Waiting on what the pass waits for otherwise.
+	Awaited, Waiting string
+	// Forced: the pass deleted what it found.
+	Forced bool
 	// Failed is a sentence on why the pass could not be made; nothing is known then.
 	Failed string
 	// Next is when another pass is worth while.

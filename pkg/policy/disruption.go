@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -30,16 +31,39 @@ func (p *planner) draining(n *fleet.Node) {
 		p.withoutDrain(n)
 	case n.Drain != nil && n.Drain.Failed == "" && n.Drain.Remaining == 0 && n.AgentReady:
 		p.askReboot(n, ReasonDrained, "nothing is left to evict")
-	case p.past(n, m.Disruption.Since, p.place(n).rules.Drain):
+	case n.Drain != nil && n.Drain.Failed == "" && n.Drain.Hopeless != "" && (n.Drain.Forced || !p.place(n).rules.Eviction.Force):
+		p.giveBack(n, phase, ReasonEvictionRefused, n.Drain.Hopeless, true)
+	case p.pastDrain(n):
 		p.giveBack(n, phase, ReasonDrainDeadline, drainDeadline(n, p.place(n).rules.Drain), true)
 	case n.Drain == nil || !p.Now.Before(n.Drain.Next):
 		r, message := drainWait(n)
-		p.step(n, phase, intent.ActDrain, r, message, nil)
+		s := p.step(n, phase, intent.ActDrain, r, message, nil)
+		s.Eviction, s.Force = &p.place(n).rules.Eviction, p.forced(n)
 	default:
 		p.wakeAt(n.Drain.Next)
 		r, message := drainWait(n)
 		p.wait(n, phase, r, verbatim(message))
 	}
+}
+
+// forceTime is for how long what is left is deleted by force, once the drain's own deadline is past.
+const forceTime = 5 * time.Minute
+
+// pastDrain tells if a drain has taken too long, the time in which it may use force included.
+func (p *planner) pastDrain(n *fleet.Node) bool {
+	rules, since := p.place(n).rules, n.Marks.Disruption.Since
+	most := rules.Drain
+	if rules.Eviction.Force {
+		p.wakeAt(since.Add(most))
+		most += forceTime
+	}
+	return p.past(n, since, most)
+}
+
+// forced tells if a drain deletes what is left.
+func (p *planner) forced(n *fleet.Node) bool {
+	rules, since := p.place(n).rules, n.Marks.Disruption.Since
+	return rules.Eviction.Force && p.past(n, since, rules.Drain)
 }
 
 // rebooted tells if the kubelet names another boot than the one to be left behind. No name is no word.
@@ -52,7 +76,7 @@ func (p *planner) askReboot(n *fleet.Node, r Reason, message string) {
 		// Also if nobody is there to take it back then.
 		c.Marks.Intent.Until = w.Ends.Truncate(time.Second)
 	}
-	p.step(n, intent.PhaseDraining, intent.ActReboot, r, message, c)
+	p.step(n, intent.PhaseDraining, intent.ActReboot, r, message, c).Eviction = &g.rules.Eviction
 }
 
 // mustReturn says why a node that was taken out of service, and has not begun to reboot, is given back by the
@@ -91,8 +115,8 @@ func (p *planner) setAside(n *fleet.Node, v verdict) {
 func drainDeadline(n *fleet.Node, d time.Duration) string {
 	switch {
 	case n.Drain == nil || n.Drain.Failed != "":
-	case n.Drain.Blocked != "":
-		return fmt.Sprintf("not drained within %s: %s", d, n.Drain.Blocked)
+	case cmp.Or(n.Drain.Hopeless, n.Drain.Blocked, n.Drain.Awaited, n.Drain.Waiting) != "":
+		return fmt.Sprintf("not drained within %s: %s", d, cmp.Or(n.Drain.Hopeless, n.Drain.Blocked, n.Drain.Awaited, n.Drain.Waiting))
 	case n.Drain.Remaining == 0:
 		return fmt.Sprintf("drained, but no agent pod was Ready on the node within %s", d)
 	}
@@ -105,10 +129,12 @@ func drainWait(n *fleet.Node) (Reason, string) {
 		return ReasonDraining, "the node's pods are being evicted"
 	case d.Failed != "":
 		return ReasonDrainFailing, d.Failed
-	case d.Blocked != "":
-		return ReasonEvictionBlocked, d.Blocked
+	case cmp.Or(d.Hopeless, d.Blocked) != "":
+		return ReasonEvictionBlocked, cmp.Or(d.Hopeless, d.Blocked)
 	case d.Remaining == 0:
 		return ReasonAgentNotReady, "drained; no agent pod is Ready on the node"
+	case d.Awaited != "":
+		return ReasonPodAwaited, d.Awaited
 	default:
 		return ReasonDraining, d.Waiting
 	}

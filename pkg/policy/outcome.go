@@ -52,6 +52,9 @@ type Step struct {
 	// slot is to be freed.
 	TakesSlot bool `json:"-"`
 	FreesSlot bool `json:"-"`
+	// Eviction is by which rules a look at the node's pods, or an eviction pass, goes; Force: it deletes.
+	Eviction *Eviction `json:"-"`
+	Force    bool      `json:"-"`
 }
 
 // Change is a node's marks and cordon after a step. It is only valid on the resourceVersion that it

@@ -75,6 +75,8 @@ const (
 	ReasonDraining Reason = "Draining"
 	// ReasonEvictionBlocked: a pod may not be evicted now, a PodDisruptionBudget mostly.
 	ReasonEvictionBlocked Reason = "EvictionBlocked"
+	// ReasonPodAwaited: a pod runs that the policy doesn't let be evicted, but waits for.
+	ReasonPodAwaited Reason = "PodAwaited"
 	// ReasonDrainFailing: the eviction pass itself fails.
 	ReasonDrainFailing Reason = "DrainFailing"
 	// ReasonRebooting: the agent is at it.
@@ -111,6 +113,7 @@ const (
 	ReasonPrepareFailed   Reason = "PrepareFailed"
 	ReasonPrepareDeadline Reason = "PrepareDeadline"
 	ReasonDrainDeadline   Reason = "DrainDeadline"
+	ReasonEvictionRefused Reason = "EvictionRefused"
 	ReasonRebootDeadline  Reason = "RebootDeadline"
 	ReasonRebootFailed    Reason = "RebootFailed"
 	ReasonRolledBack      Reason = "RolledBack"
@@ -127,11 +130,11 @@ var reasons = []Reason{
 	ReasonBootUnconfirmed, ReasonStagingLimit, ReasonUnavailableLimit, ReasonDomainLimit, ReasonPolicyPaused,
 	ReasonPolicyUnreadable, ReasonWindowClosed, ReasonWindowTooShort, ReasonFrozen, ReasonAfterGroup, ReasonVersionDenied, ReasonHeld,
 	ReasonVersionTooNew, ReasonVersionStopped, ReasonBeingRemoved, ReasonTooManyLost, ReasonStateUnreadable, ReasonOnlySchedulableNode, ReasonControllerLast,
-	ReasonPreparing, ReasonDraining, ReasonEvictionBlocked, ReasonDrainFailing, ReasonRebooting, ReasonReturning,
+	ReasonPreparing, ReasonDraining, ReasonEvictionBlocked, ReasonPodAwaited, ReasonDrainFailing, ReasonRebooting, ReasonReturning,
 	ReasonSoaking, ReasonUnwell, ReasonResetting, ReasonLost, ReasonLeaving,
 	ReasonManaged, ReasonUpdateAvailable, ReasonSlotGranted, ReasonDrained, ReasonSingleNode, ReasonRebootedEarly, ReasonReturned,
 	ReasonUpdated, ReasonVerified, ReasonSoakRestarted, ReasonResetDone, ReasonAlreadyOnTarget, ReasonOfferWithdrawn,
-	ReasonPrepareFailed, ReasonPrepareDeadline, ReasonDrainDeadline, ReasonRebootDeadline, ReasonRebootFailed,
+	ReasonPrepareFailed, ReasonPrepareDeadline, ReasonDrainDeadline, ReasonEvictionRefused, ReasonRebootDeadline, ReasonRebootFailed,
 	ReasonRolledBack, ReasonCordonTaken, ReasonRetryWanted, ReasonClockCorrected, ReasonSlotOrphaned, ReasonNodeGone,
 }
 
@@ -143,7 +146,7 @@ func Reasons() []Reason { return slices.Clone(reasons) }
 func (r Reason) Troubling() bool {
 	switch r {
 	case ReasonMarksUnreadable, ReasonInterfaceUnsupported, ReasonAnotherUpdater, ReasonHostError, ReasonLost, ReasonTooManyLost, ReasonStateUnreadable,
-		ReasonUnwell, ReasonPrepareFailed, ReasonPrepareDeadline, ReasonDrainDeadline, ReasonRebootDeadline,
+		ReasonUnwell, ReasonPrepareFailed, ReasonPrepareDeadline, ReasonDrainDeadline, ReasonEvictionRefused, ReasonRebootDeadline,
 		ReasonRebootFailed, ReasonRolledBack, ReasonEvictionBlocked, ReasonDrainFailing:
 		return true
 	}

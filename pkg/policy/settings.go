@@ -62,6 +62,8 @@ type Rules struct {
 	Soak time.Duration
 	// Drain is how long a drain may take: past it the node is given back, and never rebooted. Default 30 min.
 	Drain time.Duration
+	// Eviction is how the pods are taken off a node.
+	Eviction Eviction
 }
 
 // Group is a part of the fleet with rules of its own.
@@ -118,6 +120,7 @@ func DefaultSettings() Settings {
 		Rules: Rules{
 			MaxUnavailable: Count(1), FitWindow: true, StageOutside: true, WhenClosed: Return,
 			Soak: time.Minute, Drain: 30 * time.Minute,
+			Eviction: Eviction{EmptyDirData: Evict, UnmanagedPods: Evict, Predict: true},
 		},
 		MaxLost:          Count(1),
 		MaxStaging:       10,
@@ -171,7 +174,7 @@ func (r Rules) validate() error {
 			return errors.Errorf("maxDomains of topology %s is %d: give 1 or more, or leave it out", t.Key, t.MaxDomains)
 		}
 	}
-	return nil
+	return r.Eviction.validate()
 }
 
 func (s Settings) validateGroups() error {

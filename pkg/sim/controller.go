@@ -148,7 +148,7 @@ func (c *controllerProcess) serve(t *thread, lease *election, client *apiserver.
 	drains := 0
 	term := controller.NewTerm(controller.TermConfig{
 		Cluster: lookingAround{c, cluster},
-		Drainer: looking{c, &drain.Drainer{Client: client, Evictor: client, Own: ownPod,
+		Drainer: looking{c, &drain.Drainer{Client: client, Evictor: client, Own: ownPod, Now: p.now,
 			MayEvict: func() bool {
 				return ctx.Err() == nil && c.leading && w.now.Sub(c.renewed) < renewDeadline
 			}}},
@@ -191,8 +191,8 @@ type looking struct {
 }
 
 // Pods is for controller.Drainer.
-func (l looking) Pods(ctx context.Context, node string) ([]corev1.Pod, error) {
-	pods, err := l.Drainer.Pods(ctx, node)
+func (l looking) Pods(ctx context.Context, node string, e policy.Eviction) ([]corev1.Pod, error) {
+	pods, err := l.Drainer.Pods(ctx, node, e)
 	if t := l.c.w.running; err == nil && t != nil {
 		l.c.looked[node] = t.listed
 	}

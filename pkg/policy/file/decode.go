@@ -188,8 +188,8 @@ func (r *rules) into(out *policy.Rules, zones Zones) error {
 	set(&out.FitWindow, r.FitWindow)
 	set(&out.StageOutside, r.StageOutside)
 	lasting(&out.Soak, r.Soak)
-	if r.Drain != nil {
-		lasting(&out.Drain, r.Drain.Timeout)
+	if err := r.Drain.into(out); err != nil {
+		return err
 	}
 	return r.calendar(&out.Calendar, zones)
 }
@@ -249,13 +249,14 @@ func (g group) group(fleet policy.Rules, zones Zones) (policy.Group, error) {
 		return made, errors.New("it has no nodeSelector: give one; {} chooses every node")
 	}
 	var err error
-	if made.Selector, err = g.Selector.selector(); err != nil {
+	if made.Selector, err = g.Selector.selector("nodeSelector"); err != nil {
 		return made, err
 	}
 	return made, g.rules.into(&made.Rules, zones)
 }
 
-func (s *selector) selector() (policy.Selector, error) {
+// selector is called what for people.
+func (s *selector) selector(what string) (policy.Selector, error) {
 	var out policy.Selector
 	for _, k := range slices.Sorted(maps.Keys(s.MatchLabels)) {
 		out = append(out, policy.Requirement{Key: k, Operator: policy.In, Values: []string{s.MatchLabels[k]}})
@@ -265,13 +266,13 @@ func (s *selector) selector() (policy.Selector, error) {
 		needs := r.Operator == policy.In || r.Operator == policy.NotIn
 		switch {
 		case r.Key == "":
-			return nil, errors.New("an expression of its nodeSelector has no key")
+			return nil, errors.Errorf("an expression of its %s has no key", what)
 		case !slices.Contains(policy.Operators(), r.Operator):
-			return nil, errors.Errorf("operator %q of its nodeSelector is none of %v", e.Operator, policy.Operators())
+			return nil, errors.Errorf("operator %q of its %s is none of %v", e.Operator, what, policy.Operators())
 		case needs && len(r.Values) == 0:
-			return nil, errors.Errorf("operator %s on %q of its nodeSelector needs values", r.Operator, r.Key)
+			return nil, errors.Errorf("operator %s on %q of its %s needs values", r.Operator, r.Key, what)
 		case !needs && len(r.Values) > 0:
-			return nil, errors.Errorf("operator %s on %q of its nodeSelector takes no values", r.Operator, r.Key)
+			return nil, errors.Errorf("operator %s on %q of its %s takes no values", r.Operator, r.Key, what)
 		}
 		out = append(out, r)
 	}

@@ -66,6 +66,11 @@ func TestMistakes(t *testing.T) {
 		{"a group that chooses nothing by mistake", "version: 1\ngroups: [{name: a}]\n", `group "a": it has no nodeSelector`},
 		{"a group after none", "version: 1\ngroups: [{name: a, nodeSelector: {}, after: [b]}]\n", `"b", which is no group`},
 		{"no such operator", "version: 1\ngroups: [{name: a, nodeSelector: {matchExpressions: [{key: a, operator: Is}]}}]\n", `operator "Is"`},
+		{"a grace period of nothing", "version: 1\ndrain: {gracePeriod: 0s}\n", "would kill every pod at once"},
+		{"neither evict nor block", "version: 1\ndrain: {emptyDirData: keep}\n", `"keep" is neither evict nor block`},
+		{"neither return nor force", "version: 1\ndrain: {atDeadline: reboot}\n", `"reboot" is neither return nor force`},
+		{"a drain that leaves everything", "version: 1\ndrain: {leave: [{}]}\n", "chooses every pod"},
+		{"no such operator for pods", "version: 1\ndrain: {waitFor: [{podSelector: {matchExpressions: [{key: a, operator: Is}]}}]}\n", `drain.waitFor: operator "Is" of its podSelector`},
 		{"two documents", "version: 1\n---\nversion: 1\n", "give one document"},
 		{"an anchor bomb", "version: 1\ngroups: &a [*a]\n", "line"},
 		{"a contradiction", "version: 1\nretry: {base: 2h, max: 1h}\n", "retry waits"},
@@ -76,4 +81,28 @@ func TestMistakes(t *testing.T) {
 			assert.Assert(t, !strings.Contains(err.Error(), "\n"), "one line: %s", err)
 		})
 	}
+}
+
+// A group's drain is the fleet's but for what it says itself.
+func TestDrainOfAGroup(t *testing.T) {
+	set, err := decode(`version: 1
+drain:
+  timeout: 1h
+  gracePeriod: 20s
+  unmanagedPods: block
+  waitFor: [{namespace: batch, podSelector: {matchLabels: {job: nightly}}}]
+  atDeadline: force
+groups:
+- name: a
+  nodeSelector: {}
+  drain: {atDeadline: return, waitFor: [], leave: [{namespace: storage}], predict: false}
+`)
+	assert.NilError(t, err)
+	fleet := policy.Eviction{GracePeriod: 20 * time.Second, EmptyDirData: policy.Evict, UnmanagedPods: policy.Block, Force: true, Predict: true,
+		WaitFor: []policy.PodSelector{{Namespace: "batch", Selector: policy.Selector{{Key: "job", Operator: policy.In, Values: []string{"nightly"}}}}}}
+	assert.DeepEqual(t, set.Eviction, fleet)
+	group := fleet
+	group.WaitFor, group.Leave, group.Force, group.Predict = nil, []policy.PodSelector{{Namespace: "storage"}}, false, false
+	assert.DeepEqual(t, set.Groups[0].Eviction, group)
+	assert.Equal(t, set.Groups[0].Drain, time.Hour)
 }

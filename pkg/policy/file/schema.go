@@ -44,9 +44,7 @@ type rules struct {
 	StageOutside   *bool      `yaml:"stageOutsideWindows"`
 	WhenClosed     *ending    `yaml:"whenWindowCloses"`
 	Soak           *duration  `yaml:"soak"`
-	Drain          *struct {
-		Timeout *duration `yaml:"timeout"`
-	} `yaml:"drain"`
+	Drain          *drain     `yaml:"drain"`
 }
 
 type group struct {

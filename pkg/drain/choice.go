@@ -1,0 +1,99 @@
+package drain
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/pkg/errors"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	kubectldrain "k8s.io/kubectl/pkg/drain"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+)
+
+// Pods lists live what is still to go from the node, sorted.
+func (d *Drainer) Pods(ctx context.Context, node string, e policy.Eviction) ([]corev1.Pod, error) {
+	leave := func(p corev1.Pod) kubectldrain.PodDeleteStatus {
+		if d.stays(p, e) {
+			return kubectldrain.MakePodDeleteStatusSkip()
+		}
+		return kubectldrain.MakePodDeleteStatusOkay()
+	}
+	h := &kubectldrain.Helper{
+		Ctx: ctx, Client: d.Client,
+		Force: true, IgnoreAllDaemonSets: true, DeleteEmptyDirData: true, GracePeriodSeconds: -1,
+		Out: io.Discard, ErrOut: io.Discard,
+		AdditionalFilters: []kubectldrain.PodFilter{leave},
+	}
+	list, errs := h.GetPodsForDeletion(node)
+	if len(errs) > 0 {
+		return nil, errors.Wrapf(errs[0], "listing pods of node %q", node)
+	}
+	pods := list.Pods()
+	slices.SortFunc(pods, func(a, b corev1.Pod) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return pods, nil
+}
+
+// stays tells if a drain has nothing to do with a pod: the operator's own, those whose containers have ended, and
+// those that the policy leaves.
+func (d *Drainer) stays(p corev1.Pod, e policy.Eviction) bool {
+	if d.Own(&p) || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
+		return true
+	}
+	return chosen(&p, e.Leave)
+}
+
+func chosen(p *corev1.Pod, by []policy.PodSelector) bool {
+	return slices.ContainsFunc(by, func(s policy.PodSelector) bool { return s.Matches(p.Namespace, p.Labels) })
+}
+
+// protection says why the policy lets nobody evict a pod; empty: it doesn't.
+func protection(p *corev1.Pod, e policy.Eviction) string {
+	switch {
+	case e.EmptyDirData == policy.Block && slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool { return v.EmptyDir != nil }):
+		return fmt.Sprintf("%s keeps data in an emptyDir, and the policy does not let such pods be evicted", name(p))
+	case e.UnmanagedPods == policy.Block && metav1.GetControllerOf(p) == nil:
+		return fmt.Sprintf("%s has no controller that would make it anew, and the policy does not let such pods be evicted", name(p))
+	}
+	return ""
+}
+
+// The priorities of the classes system-cluster-critical and system-node-critical.
+const (
+	clusterCritical = 2_000_000_000
+	nodeCritical    = clusterCritical + 1000
+)
+
+// turn is when a pod goes: the lower first, and the next only when nothing of those before is left.
+func turn(p *corev1.Pod) int {
+	switch v := p.Spec.Priority; {
+	case v == nil || *v < clusterCritical:
+		return 0
+	case *v < nodeCritical:
+		return 1
+	}
+	return 2
+}
+
+// first keeps the pods whose turn it is.
+func first(pods []corev1.Pod) []corev1.Pod {
+	least := 0
+	for i := range pods {
+		if t := turn(&pods[i]); i == 0 || t < least {
+			least = t
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(pods), func(p corev1.Pod) bool { return turn(&p) != least })
+}
+
+// name is a pod for people.
+func name(p *corev1.Pod) string {
+	return "pod " + types.NamespacedName{Namespace: p.Namespace, Name: p.Name}.String()
+}

@@ -1,0 +1,131 @@
+package drain
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pkg/errors"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+)
+
+// Forecast looks at the pods of a node that isn't cordoned yet, and at the PodDisruptionBudgets of their namespaces, and
+// says with one sentence what would keep a drain from its end now.
+func (d *Drainer) Forecast(ctx context.Context, node string, e policy.Eviction) (fleet.Obstacle, string, error) {
+	ctx, cancel := context.WithTimeout(ctx, passTime)
+	defer cancel()
+	pods, err := d.Pods(ctx, node, e)
+	if err != nil {
+		return "", "", err
+	}
+	budgets := map[string][]budget{}
+	for i := range pods {
+		p := &pods[i]
+		if p.DeletionTimestamp != nil {
+			// It goes already.
+			continue
+		}
+		if chosen(p, e.WaitFor) {
+			return fleet.ObstacleAwaited, name(p) + " runs, and the policy waits for its end", nil
+		}
+		if protected := protection(p, e); protected != "" {
+			return fleet.ObstacleProtected, protected, nil
+		}
+		if _, known := budgets[p.Namespace]; !known {
+			if budgets[p.Namespace], err = d.budgets(ctx, p.Namespace); err != nil {
+				return "", "", err
+			}
+		}
+		if held := heldBy(p, budgets[p.Namespace]); held != "" {
+			return fleet.ObstacleBudget, held, nil
+		}
+	}
+	return fleet.ObstacleNone, "", nil
+}
+
+type budget struct {
+	policyv1.PodDisruptionBudget
+	chooses labels.Selector
+}
+
+func (d *Drainer) budgets(ctx context.Context, namespace string) ([]budget, error) {
+	list, err := d.Client.PolicyV1().PodDisruptionBudgets(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, errors.Wrapf(err, "listing PodDisruptionBudgets of namespace %q", namespace)
+	}
+	made := make([]budget, 0, len(list.Items))
+	for i := range list.Items {
+		// One with an invalid selector protects nothing.
+		if s, err := metav1.LabelSelectorAsSelector(list.Items[i].Spec.Selector); err == nil {
+			made = append(made, budget{list.Items[i], s})
+		}
+	}
+	return made, nil
+}
+
+// heldBy says which PodDisruptionBudget would not let a pod go now, by the rules of the eviction API; empty: none.
+func heldBy(p *corev1.Pod, budgets []budget) string {
+	if p.Status.Phase == corev1.PodPending {
+		return ""
+	}
+	var names []string
+	var only *policyv1.PodDisruptionBudget
+	for i := range budgets {
+		if budgets[i].chooses.Matches(labels.Set(p.Labels)) {
+			only = &budgets[i].PodDisruptionBudget
+			names = append(names, only.Name)
+		}
+	}
+	switch {
+	case len(names) == 0:
+		return ""
+	case len(names) > 1:
+		return fmt.Sprintf("%s has several PodDisruptionBudgets (%s), and with more than one nobody can evict it", name(p), strings.Join(names, ", "))
+	case !ready(p) && lightly(only), only.Status.DisruptionsAllowed > 0 && only.Status.ObservedGeneration >= only.Generation:
+		return ""
+	}
+	return fmt.Sprintf("PodDisruptionBudget %s/%s would not let %s go: %s", only.Namespace, only.Name, name(p), restraint(only))
+}
+
+// lightly tells if a budget lets pods go that aren't Ready, whatever it counts.
+func lightly(b *policyv1.PodDisruptionBudget) bool {
+	if u := b.Spec.UnhealthyPodEvictionPolicy; u != nil && *u == policyv1.AlwaysAllow {
+		return true
+	}
+	return b.Status.DesiredHealthy > 0 && b.Status.CurrentHealthy >= b.Status.DesiredHealthy
+}
+
+func ready(p *corev1.Pod) bool {
+	return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// restraint says why a budget allows nothing.
+func restraint(b *policyv1.PodDisruptionBudget) string {
+	s := b.Status
+	if b.Status.ObservedGeneration < b.Generation {
+		return "it was changed a moment ago, and its new state is not known yet"
+	}
+	if c := meta.FindStatusCondition(s.Conditions, policyv1.DisruptionAllowedCondition); c != nil && c.Reason == policyv1.SyncFailedReason {
+		return "its state can't be told: " + c.Message
+	}
+	if m := b.Spec.MaxUnavailable; m != nil && (m.String() == "0" || m.String() == "0%") {
+		return "its maxUnavailable is " + m.String() + ", so it never lets one go"
+	}
+	switch {
+	case s.ExpectedPods <= 1 && s.DesiredHealthy >= s.ExpectedPods:
+		return "it keeps a single replica, so it never lets it go"
+	case s.DesiredHealthy >= s.ExpectedPods:
+		return fmt.Sprintf("it keeps all of its %d pods, so it never lets one go", s.ExpectedPods)
+	}
+	return fmt.Sprintf("%d of its %d pods are healthy, and it keeps %d", s.CurrentHealthy, s.ExpectedPods, s.DesiredHealthy)
+}

@@ -1,0 +1,61 @@
+package policy
+
+import (
+	"slices"
+	"time"
+
+	"github.com/pkg/errors"
+)
+
+// Eviction is how a drain takes the pods off its node.
+type Eviction struct {
+	// GracePeriod is how long each pod gets to shut down; 0 is what it asks for itself.
+	GracePeriod time.Duration
+	// EmptyDirData is for pods that keep data in an emptyDir, which is lost with them; UnmanagedPods for those that no
+	// controller makes anew elsewhere. Default Evict.
+	EmptyDirData, UnmanagedPods Handling
+	// WaitFor are pods that end by themselves: they are not evicted, and the drain waits for them.
+	WaitFor []PodSelector
+	// Leave are pods that stay on the node through its reboot.
+	Leave []PodSelector
+	// Force: what is left at the drain's deadline is deleted, whatever protects it. Default false.
+	Force bool
+	// Predict: a node is cordoned only if a look at its pods and their budgets found that it can be drained now.
+	// Default true.
+	Predict bool
+}
+
+// Handling is what a drain does with pods of some kind.
+type Handling string
+
+// What a drain may do with them.
+const (
+	// Evict takes them off the node like any other.
+	Evict Handling = "evict"
+	// Block leaves them, and so keeps the node from being drained.
+	Block Handling = "block"
+)
+
+// PodSelector chooses pods by their labels.
+type PodSelector struct {
+	// Namespace is empty for any.
+	Namespace string
+	Selector  Selector
+}
+
+// Matches tells if a pod is chosen.
+func (s PodSelector) Matches(namespace string, labels map[string]string) bool {
+	return (s.Namespace == "" || s.Namespace == namespace) && s.Selector.Matches(labels)
+}
+
+func (e Eviction) validate() error {
+	if e.GracePeriod != 0 && e.GracePeriod < time.Second {
+		return errors.Errorf("gracePeriod is %s: give 1s or more, or leave it out for what each pod asks for", e.GracePeriod)
+	}
+	for _, s := range slices.Concat(e.WaitFor, e.Leave) {
+		if s.Namespace == "" && len(s.Selector) == 0 {
+			return errors.New("waitFor or leave of the drain chooses every pod: give a namespace, or a podSelector that chooses some")
+		}
+	}
+	return nil
+}
