@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"k8s.io/client-go/kubernetes"
@@ -52,6 +53,7 @@ func plan(objects *kube.Objects, lead leader, now time.Time, instead func(defaul
 		if !n.UnavailableSince.IsZero() && n.UnavailableSince.Before(lead.since) {
 			n.UnavailableSince = lead.since
 		}
+		n.Forecast = foreseen(n, now)
 		l.nodes[n.Name] = n
 	}
 	if l.snapshot.NoPolicy {
@@ -62,6 +64,20 @@ func plan(objects *kube.Objects, lead leader, now time.Time, instead func(defaul
 	}
 	l.outcome = policy.Plan(l.snapshot, l.settings)
 	return l
+}
+
+// foreseen is what the controller found in the way of a node's drain, by what it wrote to the node. A node on which it
+// wrote nothing of that kind, it may not have looked at yet.
+func foreseen(n *fleet.Node, now time.Time) *fleet.Forecast {
+	f := &fleet.Forecast{At: now}
+	if w := n.Marks.Waiting; w != nil {
+		if f.Obstacle = policy.Obstacle(policy.Reason(w.Reason)); f.Obstacle != fleet.ObstacleNone {
+			f.Message = strings.TrimPrefix(w.Message, policy.Staged)
+			// It looks again without a word on when.
+			f.Next = now.Add(time.Second)
+		}
+	}
+	return f
 }
 
 // warn prints what people should know before they believe the rest.

@@ -149,10 +149,17 @@ func (still) Live(context.Context, string) (fleet.Node, bool, error)         { p
 func (still) Exists(context.Context, string, string) (bool, error)           { panic("looked live") }
 func (still) Write(context.Context, string, *policy.Change) error            { panic("wrote to a node") }
 func (still) ChangeSlots(context.Context, map[string]string, []string) error { panic("wrote slots") }
-func (still) Pass(context.Context, string) (drain.Result, error)             { panic("drained") }
-func (still) Pods(context.Context, string) ([]corev1.Pod, error)             { panic("looked for pods") }
-func (still) Seen() map[string]time.Time                                     { return map[string]time.Time{osNow: {}} }
-func (still) RecordVersions(context.Context, []string, time.Time) error      { panic("recorded versions") }
-func (still) Current() kube.PolicyState                                      { return kube.PolicyState{Settings: policy.DefaultSettings()} }
-func (still) Notice(bool, string, string)                                    { panic("told of something") }
-func (still) Event(string, string, bool, string, string)                     { panic("told of something") }
+func (still) Pass(context.Context, string, policy.Eviction, bool) (drain.Result, error) {
+	panic("drained")
+}
+func (still) Pods(context.Context, string, policy.Eviction) ([]corev1.Pod, error) {
+	panic("looked for pods")
+}
+func (still) Forecast(context.Context, string, policy.Eviction) (fleet.Obstacle, string, error) {
+	panic("looked ahead")
+}
+func (still) Seen() map[string]time.Time                                { return map[string]time.Time{osNow: {}} }
+func (still) RecordVersions(context.Context, []string, time.Time) error { panic("recorded versions") }
+func (still) Current() kube.PolicyState                                 { return kube.PolicyState{Settings: policy.DefaultSettings()} }
+func (still) Notice(bool, string, string)                               { panic("told of something") }
+func (still) Event(string, string, bool, string, string)                { panic("told of something") }

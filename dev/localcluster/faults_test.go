@@ -481,7 +481,7 @@ func newWard(t *testing.T) *ward {
 	d := &ward{world: &world{Cluster: c}, t: t}
 	assert.NilError(t, d.Install(ctx))
 	// Of so many sick machines none may hold up another.
-	d.setPolicy(t, "version: 1\nmaxFailed: unlimited\ncountUnavailable: false\n")
+	d.setPolicy(t, "version: 1\nmaxFailed: unlimited\ncountUnavailable: false\ndrain: {predict: false}\n")
 	assert.NilError(t, d.AwaitOperator(ctx, bound, false))
 	return d
 }

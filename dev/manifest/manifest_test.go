@@ -128,7 +128,7 @@ func TestRights(t *testing.T) {
 	const nodeVerbs = "get list patch watch"
 	for account, want := range map[string][]string{
 		"update-operator-controller": {
-			"/nodes " + nodeVerbs, "/pods list", "/pods/eviction create", "apps/daemonsets get",
+			"/nodes " + nodeVerbs, "/pods list", "/pods/eviction create", "apps/daemonsets get", "policy/poddisruptionbudgets list",
 			"bottlerocket:/configmaps create", "bottlerocket:/configmaps[update-state] get update", "bottlerocket:/pods watch",
 			"bottlerocket:/configmaps[update-acknowledged,update-policy] list watch", "bottlerocket:/events create patch",
 			"bottlerocket:coordination.k8s.io/leases create",

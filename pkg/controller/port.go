@@ -42,6 +42,8 @@ type Policies interface {
 // Drainer makes eviction passes; *drain.Drainer is one.
 type Drainer interface {
 	Pass(ctx context.Context, node string, e policy.Eviction, force bool) (drain.Result, error)
+	// Forecast looks live at what would keep a node that isn't cordoned yet from being drained.
+	Forecast(ctx context.Context, node string, e policy.Eviction) (fleet.Obstacle, string, error)
 	// Pods lists live what is left to evict.
 	Pods(ctx context.Context, node string, e policy.Eviction) ([]corev1.Pod, error)
 }

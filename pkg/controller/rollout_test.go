@@ -7,9 +7,7 @@ import (
 	"time"
 
 	"gotest.tools/v3/assert"
-	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/hostsim"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/controller"
@@ -117,19 +115,14 @@ func TestLost(t *testing.T) {
 	assert.Equal(t, a.rebooted(), 1)
 }
 
-// A PodDisruptionBudget holds a drain up for as long as it stands, the node says which pod, and nothing
-// reboots meanwhile (S2, S9).
+// A PodDisruptionBudget that stands in the way only once the drain has begun holds it up for as long as it stands, the
+// node says which pod, and nothing reboots meanwhile (S2, S9).
 func TestBudgetBlocksDrain(t *testing.T) {
 	f := newFleet(t, "a", "b")
 	a := f.machines["a"]
 	f.pod("a", "web")
-	// Nothing computes this budget's status here, so it allows no eviction until it is deleted.
-	_, err := f.client.PolicyV1().PodDisruptionBudgets("default").Create(t.Context(), &policyv1.PodDisruptionBudget{
-		ObjectMeta: metav1.ObjectMeta{Name: "web"},
-		Spec: policyv1.PodDisruptionBudgetSpec{MaxUnavailable: new(intstr.FromInt32(0)),
-			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}}}, metav1.CreateOptions{})
-	assert.NilError(t, err)
-	f.control(nil)
+	f.budget("web")
+	f.control(func(o *controller.Options) { o.Policy.Eviction.Predict = false })
 	f.until("a is managed", a.updatedTo(v1))
 	f.release(v2)
 	f.until("a says what blocks it", func() bool {

@@ -40,6 +40,8 @@ type Term struct {
 
 	mu     sync.Mutex
 	drains map[string]*draining
+	// looks are what this process found in the way of drains, by UID.
+	looks map[string]*looking
 	// began is when the pass under way began; zero if there is none.
 	began time.Time
 	// passed holds, by UID, the phase and intent in which the last pass saw a node.
@@ -72,6 +74,7 @@ func NewTerm(c TermConfig) *Term {
 		c:       c,
 		changed: make(chan struct{}, 1),
 		drains:  map[string]*draining{},
+		looks:   map[string]*looking{},
 		passed:  map[string]passedOver{},
 		told:    map[string]policy.Reason{},
 		retry:   retryMin,
@@ -226,6 +229,9 @@ func (t *Term) gather(ctx context.Context) (fleet.Snapshot, policy.Settings, err
 		if d := t.drains[n.UID]; d != nil && n.Marks.Disruption != nil && d.since.Equal(n.Marks.Disruption.Since) {
 			n.Drain = d.found
 		}
+		if l := t.looks[n.UID]; l != nil {
+			n.Forecast = l.found
+		}
 		n.PassedOver = t.passed[n.UID] == passedOver{n.Phase(), n.Marks.Intent.ID}
 	}
 	t.away = away
@@ -239,8 +245,11 @@ func (t *Term) remember(s fleet.Snapshot, out policy.Outcome) {
 		managed[n.UID] = true
 	}
 	passed := make(map[string]passedOver, len(managed))
-	disrupted := map[string]bool{}
+	disrupted, staged := map[string]bool{}, map[string]bool{}
 	for _, n := range s.Nodes {
+		if managed[n.UID] && n.Phase() == intent.PhasePrepared {
+			staged[n.UID] = true
+		}
 		if managed[n.UID] {
 			passed[n.UID] = passedOver{n.Phase(), n.Marks.Intent.ID}
 		}
@@ -254,6 +263,11 @@ func (t *Term) remember(s fleet.Snapshot, out policy.Outcome) {
 	for uid, d := range t.drains {
 		if !disrupted[uid] && !d.running {
 			delete(t.drains, uid)
+		}
+	}
+	for uid, l := range t.looks {
+		if !staged[uid] && !l.running {
+			delete(t.looks, uid)
 		}
 	}
 }

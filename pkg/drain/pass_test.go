@@ -86,6 +86,15 @@ func TestNamesake(t *testing.T) {
 		assert.Equal(t, l.pass(d, evicting(), false).Remaining(), 0)
 		assert.Equal(t, l.stands("db-0"), string(namesake.UID))
 	})
+	t.Run("brupop_168", func(t *testing.T) {
+		// Its eviction was accepted, and what has the name by then isn't what the drain waits for.
+		l := newPlace(t)
+		l.pod("db-0", owned("StatefulSet", "apps/v1"), grace(30))
+		assert.Equal(t, l.pass(l.drainer(), evicting(), false).Evicted, 1)
+		namesake := again(l, "db-0")
+		assert.Equal(t, l.pass(l.drainer(), evicting(), false).Remaining(), 0)
+		assert.Equal(t, l.stands("db-0"), string(namesake.UID))
+	})
 	t.Run("kubernetes_138229", func(t *testing.T) {
 		// It is made anew between the list and the eviction.
 		l := newPlace(t)

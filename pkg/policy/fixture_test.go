@@ -25,6 +25,7 @@ func node(name string, changes ...change) fleet.Node {
 	n := fleet.Node{
 		Name: name, UID: "uid-" + name, ResourceVersion: "5", Interface: fleet.InterfaceUpdateAPI,
 		Ready: true, ReadySince: "r1", BootID: "b1", OSVersion: v1, AgentPod: true, AgentReady: true, PassedOver: true,
+		Forecast: &fleet.Forecast{At: now},
 		Marks: marker.Marks{
 			Intent: marker.Intent{ID: "i1", Action: marker.ActionStabilize, Time: now.Add(-time.Minute), Until: now.Add(time.Minute)},
 			Report: marker.Report{ActiveID: "i1", State: marker.StateReady, Current: v1, BootID: "b1", Protocol: 1},

@@ -69,6 +69,10 @@ const (
 	ReasonOnlySchedulableNode Reason = "OnlySchedulableNode"
 	// ReasonControllerLast: the controller's own node waits for the others.
 	ReasonControllerLast Reason = "ControllerLast"
+	// ReasonBudgetBlocks: a PodDisruptionBudget would not let a pod go, so the node isn't cordoned.
+	ReasonBudgetBlocks Reason = "BudgetBlocks"
+	// ReasonPodProtected: the policy lets nobody evict a pod, so the node isn't cordoned.
+	ReasonPodProtected Reason = "PodProtected"
 	// ReasonPreparing: the agent is staging.
 	ReasonPreparing Reason = "Preparing"
 	// ReasonDraining: evicted pods are on their way out.
@@ -99,6 +103,7 @@ const (
 const (
 	ReasonManaged         Reason = "Managed"
 	ReasonUpdateAvailable Reason = "UpdateAvailable"
+	ReasonLooking         Reason = "Looking"
 	ReasonSlotGranted     Reason = "SlotGranted"
 	ReasonDrained         Reason = "Drained"
 	ReasonSingleNode      Reason = "SingleNode"
@@ -130,9 +135,9 @@ var reasons = []Reason{
 	ReasonBootUnconfirmed, ReasonStagingLimit, ReasonUnavailableLimit, ReasonDomainLimit, ReasonPolicyPaused,
 	ReasonPolicyUnreadable, ReasonWindowClosed, ReasonWindowTooShort, ReasonFrozen, ReasonAfterGroup, ReasonVersionDenied, ReasonHeld,
 	ReasonVersionTooNew, ReasonVersionStopped, ReasonBeingRemoved, ReasonTooManyLost, ReasonStateUnreadable, ReasonOnlySchedulableNode, ReasonControllerLast,
-	ReasonPreparing, ReasonDraining, ReasonEvictionBlocked, ReasonPodAwaited, ReasonDrainFailing, ReasonRebooting, ReasonReturning,
+	ReasonBudgetBlocks, ReasonPodProtected, ReasonPreparing, ReasonDraining, ReasonEvictionBlocked, ReasonPodAwaited, ReasonDrainFailing, ReasonRebooting, ReasonReturning,
 	ReasonSoaking, ReasonUnwell, ReasonResetting, ReasonLost, ReasonLeaving,
-	ReasonManaged, ReasonUpdateAvailable, ReasonSlotGranted, ReasonDrained, ReasonSingleNode, ReasonRebootedEarly, ReasonReturned,
+	ReasonManaged, ReasonUpdateAvailable, ReasonLooking, ReasonSlotGranted, ReasonDrained, ReasonSingleNode, ReasonRebootedEarly, ReasonReturned,
 	ReasonUpdated, ReasonVerified, ReasonSoakRestarted, ReasonResetDone, ReasonAlreadyOnTarget, ReasonOfferWithdrawn,
 	ReasonPrepareFailed, ReasonPrepareDeadline, ReasonDrainDeadline, ReasonEvictionRefused, ReasonRebootDeadline, ReasonRebootFailed,
 	ReasonRolledBack, ReasonCordonTaken, ReasonRetryWanted, ReasonClockCorrected, ReasonSlotOrphaned, ReasonNodeGone,
@@ -147,7 +152,7 @@ func (r Reason) Troubling() bool {
 	switch r {
 	case ReasonMarksUnreadable, ReasonInterfaceUnsupported, ReasonAnotherUpdater, ReasonHostError, ReasonLost, ReasonTooManyLost, ReasonStateUnreadable,
 		ReasonUnwell, ReasonPrepareFailed, ReasonPrepareDeadline, ReasonDrainDeadline, ReasonEvictionRefused, ReasonRebootDeadline,
-		ReasonRebootFailed, ReasonRolledBack, ReasonEvictionBlocked, ReasonDrainFailing:
+		ReasonRebootFailed, ReasonRolledBack, ReasonEvictionBlocked, ReasonDrainFailing, ReasonBudgetBlocks, ReasonPodProtected:
 		return true
 	}
 	return false

@@ -135,6 +135,9 @@ func (p *planner) disrupt(c *candidate) {
 		p.wait(n, intent.PhasePrepared, ReasonControllerLast, say("staged; the controller runs here, so the other nodes go first"))
 		return
 	}
+	if !p.drainable(c, counted) {
+		return
+	}
 	at := p.Now.Truncate(time.Millisecond)
 	change := keep(n)
 	change.Marks.Intent.RebootFrom = n.BootID

@@ -22,6 +22,8 @@ const (
 	TaskWrite TaskKind = "write"
 	// TaskLookGone looks live that the step's node, with its UID, is gone.
 	TaskLookGone TaskKind = "look for the node"
+	// TaskLookAhead begins a look at what would keep a drain of the step's node from its end. Nothing waits for its answer.
+	TaskLookAhead TaskKind = "look ahead"
 	// TaskDrain begins an eviction pass over the step's node. Nothing waits for its answer.
 	TaskDrain TaskKind = "drain"
 	// TaskFreeSlots removes Task.Free from the slot list.
@@ -88,6 +90,8 @@ func (w *Work) Next() (Task, bool) {
 		step := w.steps[0]
 		w.task = Task{Kind: TaskWrite, Step: step}
 		switch {
+		case step.Act == intent.ActLook:
+			w.task.Kind = TaskLookAhead
 		case step.Act == intent.ActDrain:
 			w.task.Kind = TaskDrain
 		case step.Act == intent.ActRelease:

@@ -326,12 +326,17 @@ func (m *Model) single(c column, slot, drained bool) []policy.Step {
 // bystander is another node, which isn't ours and takes the pods of those that are.
 var bystander = fleet.Node{Name: "other", UID: "other", Ready: true}
 
+// nothingInTheWay is what every look before a cordon finds: a look changes nothing but when a node is cordoned, which
+// may be at any time.
+var nothingInTheWay = &fleet.Forecast{At: now}
+
 // seen is a record as a controller gathers it.
 func (m *Model) seen(c column, r record, drained bool) fleet.Node {
 	if !r.exists {
 		return fleet.Node{}
 	}
 	n := m.view(r)
+	n.Forecast = nothingInTheWay
 	n.AgentPod, n.AgentReady = c.agent.up || c.cur.labelled && c.cur.exists, c.agent.up
 	if n.Marks.Disruption != nil && drained {
 		n.Drain = &fleet.Drain{Next: now.Add(drainPause)}

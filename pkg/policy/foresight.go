@@ -1,0 +1,73 @@
+package policy
+
+import (
+	"time"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
+)
+
+// freshFor is how long a look that found nothing in the way of a drain is good for.
+const freshFor = 30 * time.Second
+
+// drainable tells if a node was found a moment ago to be one that can be drained. Otherwise it is looked at, or waits for
+// what stands in the way while others go.
+func (p *planner) drainable(c *candidate, counted bool) bool {
+	n, e := c.Node, &c.part.rules.Eviction
+	// By force everything can be drained.
+	if !e.Predict || e.Force {
+		return true
+	}
+	f := n.Forecast
+	switch {
+	case f == nil || !p.holds(f):
+		// It has its place in this plan: as many are looked at, at once, as could go. But nothing is taken yet.
+		if !c.held {
+			for _, part := range p.parts(c) {
+				part.take(n, counted)
+			}
+		}
+		p.step(n, intent.PhasePrepared, intent.ActLook, ReasonLooking, "its pods and their budgets are looked at before the cordon", nil).Eviction = e
+		return false
+	case f.Obstacle != fleet.ObstacleNone:
+		p.wakeAt(f.Next)
+		r, s := ways[f.Obstacle], say("{s}").with(f.Message).after(Staged, "").over(f.Next)
+		if c.held {
+			p.hold(n, r, s)
+		} else {
+			p.wait(n, intent.PhasePrepared, r, s)
+		}
+		return false
+	}
+	return true
+}
+
+// holds tells if what was found still counts. A time ahead is of a clock that was put right since.
+func (p *planner) holds(f *fleet.Forecast) bool {
+	end := f.At.Add(freshFor)
+	if f.Obstacle != fleet.ObstacleNone {
+		end = f.Next
+	}
+	return !p.Now.Before(f.At) && p.Now.Before(end)
+}
+
+// ways are the reasons for which a node waits before its cordon, by what stands in the way.
+var ways = map[fleet.Obstacle]Reason{
+	fleet.ObstacleBudget:    ReasonBudgetBlocks,
+	fleet.ObstacleAwaited:   ReasonPodAwaited,
+	fleet.ObstacleProtected: ReasonPodProtected,
+	fleet.ObstacleUnknown:   ReasonDrainFailing,
+}
+
+// Obstacle is what stands in the way of a node that waits for this reason before its cordon.
+func Obstacle(r Reason) fleet.Obstacle {
+	for o, way := range ways {
+		if way == r {
+			return o
+		}
+	}
+	return fleet.ObstacleNone
+}
+
+// Staged begins what people read of a node that could be cordoned, and isn't.
+const Staged = "staged; "

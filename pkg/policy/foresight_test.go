@@ -1,0 +1,96 @@
+package policy_test
+
+import (
+	"testing"
+	"time"
+
+	"gotest.tools/v3/assert"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+)
+
+func forecast(f *fleet.Forecast) change { return func(n *fleet.Node) { n.Forecast = f } }
+
+// found is what a look some time ago found, and that it is worth looking again in a while.
+func found(ago time.Duration, o fleet.Obstacle, again time.Duration) change {
+	return forecast(&fleet.Forecast{At: now.Add(-ago), Next: now.Add(again), Obstacle: o, Message: "x"})
+}
+
+// A node is cordoned only when a look a moment ago found nothing in the way of its drain. One that can't be drained now
+// waits with the reason, and the next goes.
+func TestLookBeforeCordon(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		look change
+		// What is said of a, and of b behind it, which can go.
+		want, next string
+		wake       time.Duration
+	}{
+		{"never looked at", forecast(nil), "Prepared Look Looking", "Prepared wait UnavailableLimit", 0},
+		{"found free", found(time.Second, fleet.ObstacleNone, -time.Second), "Prepared Cordon SlotGranted", "Prepared wait UnavailableLimit", 0},
+		{"found free long ago", found(time.Minute, fleet.ObstacleNone, -time.Minute), "Prepared Look Looking", "Prepared wait UnavailableLimit", 0},
+		{"found free by a clock that was ahead", found(-time.Hour, fleet.ObstacleNone, time.Hour), "Prepared Look Looking", "Prepared wait UnavailableLimit", 0},
+		{"a budget", found(time.Second, fleet.ObstacleBudget, 29*time.Second), "Prepared wait BudgetBlocks", "Prepared Cordon SlotGranted", 29 * time.Second},
+		{"a job", found(time.Second, fleet.ObstacleAwaited, 29*time.Second), "Prepared wait PodAwaited", "Prepared Cordon SlotGranted", 29 * time.Second},
+		{"the policy", found(time.Second, fleet.ObstacleProtected, 29*time.Second), "Prepared wait PodProtected", "Prepared Cordon SlotGranted", 29 * time.Second},
+		{"the look failed", found(time.Second, fleet.ObstacleUnknown, 29*time.Second), "Prepared wait DrainFailing", "Prepared Cordon SlotGranted", 29 * time.Second},
+		{"worth another look", found(31*time.Second, fleet.ObstacleBudget, -time.Second), "Prepared Look Looking", "Prepared wait UnavailableLimit", 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			out := policy.Plan(fleetOf([]fleet.Node{node("a", prepared, tc.look), node("b", prepared), node("c")}), policy.DefaultSettings())
+			s, step := find(t, out, "a")
+			assert.Equal(t, verdict(s), tc.want)
+			if s.Act == intent.ActLook {
+				assert.Assert(t, step.Eviction != nil && step.Change == nil && !step.TakesSlot)
+				assert.Equal(t, out.InHands, 0, "nothing is taken by looking")
+			}
+			if tc.wake > 0 {
+				assert.Equal(t, s.NotBefore, now.Add(tc.wake))
+				assert.Equal(t, out.Wake, now.Add(tc.wake))
+				assert.Equal(t, s.Sentence.String(), "staged; x")
+				n := node("a", tc.look)
+				assert.Equal(t, policy.Obstacle(s.Reason), n.Forecast.Obstacle)
+			}
+			s, _ = find(t, out, "b")
+			assert.Equal(t, verdict(s), tc.next)
+		})
+	}
+}
+
+// No more nodes are looked at than could go, and none while nothing could (L4).
+func TestLooksAreBounded(t *testing.T) {
+	looks := func(set policy.Settings, others ...fleet.Node) int {
+		nodes := others
+		for _, name := range []string{"a", "b", "c", "d"} {
+			nodes = append(nodes, node(name, prepared, forecast(nil)))
+		}
+		n := 0
+		for _, s := range policy.Plan(fleetOf(nodes), set).Steps {
+			if s.Act == intent.ActLook {
+				n++
+			}
+		}
+		return n
+	}
+	set := policy.DefaultSettings()
+	set.MaxUnavailable = policy.Count(3)
+	assert.Equal(t, looks(set), 3)
+	assert.Equal(t, looks(set, node("x", draining)), 2)
+	set.Pause = &policy.Pause{Reason: "x"}
+	assert.Equal(t, looks(set), 0)
+	set = policy.DefaultSettings()
+	set.Eviction.Predict = false
+	assert.Equal(t, looks(set), 0)
+	set = policy.DefaultSettings()
+	set.Eviction.Force = true
+	assert.Equal(t, looks(set), 0, "by force everything can be drained")
+}
+
+// A start that was interrupted gives its place back if the node can't be drained any more.
+func TestInterruptedStartThatCanNotGo(t *testing.T) {
+	s, step := find(t, policy.Plan(fleetOf([]fleet.Node{node("a", prepared, found(time.Second, fleet.ObstacleBudget, time.Minute)), node("b", prepared)}, "a"), policy.DefaultSettings()), "a")
+	assert.Equal(t, verdict(s), "Prepared Fence SlotOrphaned")
+	assert.Assert(t, step.FreesSlot)
+}
