@@ -30,6 +30,7 @@ var places = map[string]place{
 	"pkg/policy/file":   {layer: layerPure, beside: []string{"pkg/marker", "pkg/policy/window"}},
 
 	"pkg/telemetry": {layer: layerEdge},
+	"pkg/alert":     {layer: layerEdge},
 	"pkg/drain":     {layer: layerEdge, beside: []string{"pkg/telemetry"}},
 	"pkg/kube":      {layer: layerEdge, beside: []string{"pkg/telemetry"}},
 	"pkg/platform":  {layer: layerEdge, beside: []string{"pkg/telemetry", "pkg/platform"}},

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/alert"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/drain"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
@@ -156,6 +158,7 @@ func (c *Controller) serve(ctx context.Context, elector *leaderelection.LeaderEl
 			Parallel: evictions, Now: c.now},
 		Events:   events,
 		Policies: c.policy,
+		Alerts:   alert.Prometheus{Client: http.DefaultClient},
 		NodeName: c.options.NodeName,
 		Now:      c.now,
 		Spawn:    func(f func()) { work.Go(f) },

@@ -48,6 +48,11 @@ type Drainer interface {
 	Pods(ctx context.Context, node string, e policy.Eviction) ([]corev1.Pod, error)
 }
 
+// Alerts asks which alerts stand; alert.Prometheus is one.
+type Alerts interface {
+	Ask(ctx context.Context, url, query string) ([]fleet.Alert, error)
+}
+
 // Events tells people; *kube.Events is one.
 type Events interface {
 	Event(node, uid string, warning bool, reason, message string)

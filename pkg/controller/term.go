@@ -22,6 +22,8 @@ type TermConfig struct {
 	Drainer  Drainer
 	Events   Events
 	Policies Policies
+	// Alerts may be nil where no policy asks for any.
+	Alerts Alerts
 	// NodeName is the node that this process runs on; it is updated last. Empty if unknown.
 	NodeName string
 	Now      func() time.Time
@@ -46,14 +48,18 @@ type Term struct {
 	began time.Time
 	// passed holds, by UID, the phase and intent in which the last pass saw a node.
 	passed map[string]passedOver
+	// alerts is what was said of alerts last, and asking tells if somebody is asked just now.
+	alerts *fleet.Alerts
+	asking bool
 	// away is since when this process has seen a node out of service by somebody else's hand, by UID.
 	away map[string]time.Time
 
 	// told is the reason that people were last told of, by UID, and retry the pause after a pass that
 	// could not be finished. Only the passing goroutine touches them.
 	told map[string]policy.Reason
-	// problem and stopped are what people were last told of the policy and of versions.
+	// problem, unknown and stopped are what people were last told of the policy, of alerts and of versions.
 	problem  string
+	unknown  bool
 	warnings []string
 	stopped  map[string]bool
 	retry    time.Duration
@@ -215,6 +221,7 @@ func (t *Term) gather(ctx context.Context) (fleet.Snapshot, policy.Settings, err
 	s.Seen = t.c.Cluster.Seen()
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	s.Alerts = t.alerts
 	away := map[string]time.Time{}
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
@@ -281,6 +288,12 @@ func (t *Term) tellOfThePolicy(s fleet.Snapshot, out policy.Outcome) {
 		t.c.Events.Notice(true, string(policy.ReasonPolicyUnreadable), s.PolicyProblem)
 	}
 	t.problem = s.PolicyProblem
+	if a := s.Alerts; a != nil {
+		if a.Failed != "" && !t.unknown {
+			t.c.Events.Notice(true, string(policy.ReasonAlertsUnknown), a.Failed)
+		}
+		t.unknown = a.Failed != ""
+	}
 	for _, w := range out.Warnings {
 		if !slices.Contains(t.warnings, w) {
 			t.c.Events.Notice(true, reasonPolicyDoubtful, w)

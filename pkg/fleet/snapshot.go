@@ -20,6 +20,8 @@ type Snapshot struct {
 	PolicyWarnings []string
 	// Seen is since when each version has been known in this cluster.
 	Seen map[string]time.Time
+	// Alerts is what the last look at the alerts found; nil if there was none.
+	Alerts *Alerts
 	// Acknowledged are versions that go on although they failed on many nodes, because a person said so.
 	Acknowledged map[string]bool
 }
@@ -28,4 +30,20 @@ type Snapshot struct {
 func (s *Snapshot) Managed(n *Node) bool {
 	_, slot := s.Slots[n.UID]
 	return n.Labelled() || n.Disrupted() || slot
+}
+
+// Alerts is what a Prometheus said.
+type Alerts struct {
+	// At is when, URL and Query what was asked.
+	At         time.Time
+	URL, Query string
+	// Standing are the alerts, by name; Failed is a sentence on why they are not known.
+	Standing []Alert
+	Failed   string
+}
+
+// Alert is one that stands. Pending: not for as long yet as it takes to fire.
+type Alert struct {
+	Name    string
+	Pending bool
 }

@@ -29,6 +29,8 @@ type Outcome struct {
 	Stopped []StoppedVersion `json:"stopped,omitempty"`
 	// Saw are versions that were not known in this cluster before.
 	Saw []string `json:"saw,omitempty"`
+	// AskAlerts: something would start, and nobody knows which alerts stand.
+	AskAlerts bool `json:"-"`
 	// Wake is when, by the clock alone, the next plan may differ; zero if never.
 	Wake time.Time `json:"wake,omitzero"`
 }

@@ -69,6 +69,10 @@ const (
 	ReasonOnlySchedulableNode Reason = "OnlySchedulableNode"
 	// ReasonControllerLast: the controller's own node waits for the others.
 	ReasonControllerLast Reason = "ControllerLast"
+	// ReasonAlertsFiring: alerts stand for which the policy lets nothing start.
+	ReasonAlertsFiring Reason = "AlertsFiring"
+	// ReasonAlertsUnknown: nobody knows which alerts stand; nothing starts.
+	ReasonAlertsUnknown Reason = "AlertsUnknown"
 	// ReasonBudgetBlocks: a PodDisruptionBudget would not let a pod go, so the node isn't cordoned.
 	ReasonBudgetBlocks Reason = "BudgetBlocks"
 	// ReasonPodProtected: the policy lets nobody evict a pod, so the node isn't cordoned.
@@ -135,7 +139,7 @@ var reasons = []Reason{
 	ReasonBootUnconfirmed, ReasonStagingLimit, ReasonUnavailableLimit, ReasonDomainLimit, ReasonPolicyPaused,
 	ReasonPolicyUnreadable, ReasonWindowClosed, ReasonWindowTooShort, ReasonFrozen, ReasonAfterGroup, ReasonVersionDenied, ReasonHeld,
 	ReasonVersionTooNew, ReasonVersionStopped, ReasonBeingRemoved, ReasonTooManyLost, ReasonStateUnreadable, ReasonOnlySchedulableNode, ReasonControllerLast,
-	ReasonBudgetBlocks, ReasonPodProtected, ReasonPreparing, ReasonDraining, ReasonEvictionBlocked, ReasonPodAwaited, ReasonDrainFailing, ReasonRebooting, ReasonReturning,
+	ReasonAlertsFiring, ReasonAlertsUnknown, ReasonBudgetBlocks, ReasonPodProtected, ReasonPreparing, ReasonDraining, ReasonEvictionBlocked, ReasonPodAwaited, ReasonDrainFailing, ReasonRebooting, ReasonReturning,
 	ReasonSoaking, ReasonUnwell, ReasonResetting, ReasonLost, ReasonLeaving,
 	ReasonManaged, ReasonUpdateAvailable, ReasonLooking, ReasonSlotGranted, ReasonDrained, ReasonSingleNode, ReasonRebootedEarly, ReasonReturned,
 	ReasonUpdated, ReasonVerified, ReasonSoakRestarted, ReasonResetDone, ReasonAlreadyOnTarget, ReasonOfferWithdrawn,

@@ -30,6 +30,8 @@ type Settings struct {
 	MaxFailed Limit
 	// SingleNode is what becomes of the only node of a cluster. Default never.
 	SingleNode SingleNode
+	// Alerts are those that keep everything from starting.
+	Alerts Alerts
 	// Deadlines of the phases.
 	Deadlines Deadlines
 	// RetryBase is the wait after a node's first failure, doubled by each further one up to RetryMax.
@@ -152,6 +154,9 @@ func (s Settings) Validate() error {
 		return errors.Errorf("retry waits are %s to %s: give positive durations, the smaller one first", s.RetryBase, s.RetryMax)
 	case s.HandsOff < 0:
 		return errors.Errorf("handsOff is %s: give 0 or more", s.HandsOff)
+	}
+	if err := s.Alerts.validate(); err != nil {
+		return err
 	}
 	if err := s.Rules.validate(); err != nil {
 		return err

@@ -135,6 +135,14 @@ func (p *planner) disrupt(c *candidate) {
 		p.wait(n, intent.PhasePrepared, ReasonControllerLast, say("staged; the controller runs here, so the other nodes go first"))
 		return
 	}
+	if v, asking := p.alerted(); asking {
+		// A slot that it holds stays its own for the moment.
+		p.stand(n, intent.PhasePrepared, "", v.reason, v.sentence.after(Staged, ""))
+		return
+	} else if v.reason != "" {
+		p.hold(n, v.reason, v.sentence.after(Staged, ""))
+		return
+	}
 	if !p.drainable(c, counted) {
 		return
 	}
@@ -189,6 +197,10 @@ func (p *planner) stage(c *candidate) {
 	}
 	if p.staging >= p.set.MaxStaging {
 		p.wait(n, intent.PhaseIdle, ReasonStagingLimit, say("{s} is available; {n} nodes stage at once already").with(target).count(p.staging))
+		return
+	}
+	if v, _ := p.alerted(); v.reason != "" {
+		p.stand(n, intent.PhaseIdle, "", v.reason, v.sentence.after("{v} is available; ", target))
 		return
 	}
 	p.staging++

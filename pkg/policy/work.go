@@ -28,6 +28,8 @@ const (
 	TaskDrain TaskKind = "drain"
 	// TaskFreeSlots removes Task.Free from the slot list.
 	TaskFreeSlots TaskKind = "free slots"
+	// TaskAskAlerts begins to ask which alerts stand. Nothing waits for the answer.
+	TaskAskAlerts TaskKind = "ask for alerts"
 	// TaskRecordVersions notes Task.Saw as known from now on.
 	TaskRecordVersions TaskKind = "record versions"
 )
@@ -54,12 +56,13 @@ type Work struct {
 	looked  bool
 	free    []string
 	saw     []string
+	ask     bool
 	task    Task
 }
 
 // NewWork begins to carry out a plan.
 func NewWork(out Outcome) *Work {
-	w := &Work{take: map[string]string{}, steps: out.Steps, saw: out.Saw}
+	w := &Work{take: map[string]string{}, steps: out.Steps, saw: out.Saw, ask: out.AskAlerts}
 	for _, step := range out.Steps {
 		if step.TakesSlot {
 			w.take[step.UID] = step.Node
@@ -112,6 +115,10 @@ func (w *Work) Next() (Task, bool) {
 		w.task = Task{Kind: TaskRecordVersions, Saw: w.saw}
 		return w.task, true
 	}
+	if w.ask {
+		w.task = Task{Kind: TaskAskAlerts}
+		return w.task, true
+	}
 	return Task{}, false
 }
 
@@ -127,6 +134,9 @@ func (w *Work) Answered(yes bool) {
 		return
 	case TaskRecordVersions:
 		w.saw = nil
+		return
+	case TaskAskAlerts:
+		w.ask = false
 		return
 	case TaskLookEmpty, TaskLookAlone:
 		if yes {

@@ -115,6 +115,9 @@ func (d *document) settings(s policy.Settings, zones Zones) (policy.Settings, er
 	if err := d.Versions.into(&s.Versions); err != nil {
 		return s, err
 	}
+	if err := d.Alerts.into(&s.Alerts); err != nil {
+		return s, err
+	}
 	if err := d.rules.into(&s.Rules, zones); err != nil {
 		return s, err
 	}

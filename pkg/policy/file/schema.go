@@ -19,6 +19,7 @@ type document struct {
 	Versions         *versions `yaml:"versions"`
 	MaxFailed        *limit    `yaml:"maxFailed"`
 	SingleNode       *string   `yaml:"singleNode"`
+	Alerts           *alerts   `yaml:"alerts"`
 	Deadlines        *struct {
 		Prepare *duration `yaml:"prepare"`
 		Reboot  *duration `yaml:"reboot"`
