@@ -62,6 +62,11 @@ func plan(objects *kube.Objects, lead leader, now time.Time, instead func(defaul
 	if problem := l.snapshot.SlotsProblem; problem != "" {
 		l.notes = append(l.notes, problem)
 	}
+	if a := l.settings.Alerts; a.URL != "" {
+		// Prometheus may be within the controller's reach alone.
+		l.snapshot.Alerts = &fleet.Alerts{At: now, URL: a.URL, Query: a.Query}
+		l.notes = append(l.notes, "the policy lets nothing start while alerts stand, and this doesn't ask for them: the controller's own plan and its Events say what it found")
+	}
 	l.outcome = policy.Plan(l.snapshot, l.settings)
 	return l
 }

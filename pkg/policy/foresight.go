@@ -14,13 +14,10 @@ const freshFor = 30 * time.Second
 // what stands in the way while others go.
 func (p *planner) drainable(c *candidate, counted bool) bool {
 	n, e := c.Node, &c.part.rules.Eviction
-	// By force everything can be drained.
-	if !e.Predict || e.Force {
+	if !e.looksAhead() {
 		return true
 	}
-	f := n.Forecast
-	switch {
-	case f == nil || !p.holds(f):
+	if n.Forecast == nil || !p.holds(n.Forecast) {
 		// It has its place in this plan: as many are looked at, at once, as could go. But nothing is taken yet.
 		if !c.held {
 			for _, part := range p.parts(c) {
@@ -29,18 +26,32 @@ func (p *planner) drainable(c *candidate, counted bool) bool {
 		}
 		p.step(n, intent.PhasePrepared, intent.ActLook, ReasonLooking, "its pods and their budgets are looked at before the cordon", nil).Eviction = e
 		return false
-	case f.Obstacle != fleet.ObstacleNone:
-		p.wakeAt(f.Next)
-		r, s := ways[f.Obstacle], say("{s}").with(f.Message).after(Staged, "").over(f.Next)
-		if c.held {
-			p.hold(n, r, s)
-		} else {
-			p.wait(n, intent.PhasePrepared, r, s)
-		}
-		return false
 	}
-	return true
+	v := p.obstacle(c)
+	if v.reason == "" {
+		return true
+	}
+	p.wakeAt(n.Forecast.Next)
+	v.sentence = v.sentence.after(Staged, "").over(n.Forecast.Next)
+	if c.held {
+		p.hold(n, v.reason, v.sentence)
+	} else {
+		p.wait(n, intent.PhasePrepared, v.reason, v.sentence)
+	}
+	return false
 }
+
+// obstacle is what the last look found in the way of a node's drain.
+func (p *planner) obstacle(c *candidate) verdict {
+	f := c.Forecast
+	if f == nil || f.Obstacle == fleet.ObstacleNone || !c.part.rules.Eviction.looksAhead() {
+		return verdict{}
+	}
+	return verdict{ways[f.Obstacle], say("{s}").with(f.Message)}
+}
+
+// looksAhead: by force everything can be drained.
+func (e Eviction) looksAhead() bool { return e.Predict && !e.Force }
 
 // holds tells if what was found still counts. A time ahead is of a clock that was put right since.
 func (p *planner) holds(f *fleet.Forecast) bool {

@@ -26,17 +26,16 @@ func TestLookBeforeCordon(t *testing.T) {
 		look change
 		// What is said of a, and of b behind it, which can go.
 		want, next string
-		wake       time.Duration
 	}{
-		{"never looked at", forecast(nil), "Prepared Look Looking", "Prepared wait UnavailableLimit", 0},
-		{"found free", found(time.Second, fleet.ObstacleNone, -time.Second), "Prepared Cordon SlotGranted", "Prepared wait UnavailableLimit", 0},
-		{"found free long ago", found(time.Minute, fleet.ObstacleNone, -time.Minute), "Prepared Look Looking", "Prepared wait UnavailableLimit", 0},
-		{"found free by a clock that was ahead", found(-time.Hour, fleet.ObstacleNone, time.Hour), "Prepared Look Looking", "Prepared wait UnavailableLimit", 0},
-		{"a budget", found(time.Second, fleet.ObstacleBudget, 29*time.Second), "Prepared wait BudgetBlocks", "Prepared Cordon SlotGranted", 29 * time.Second},
-		{"a job", found(time.Second, fleet.ObstacleAwaited, 29*time.Second), "Prepared wait PodAwaited", "Prepared Cordon SlotGranted", 29 * time.Second},
-		{"the policy", found(time.Second, fleet.ObstacleProtected, 29*time.Second), "Prepared wait PodProtected", "Prepared Cordon SlotGranted", 29 * time.Second},
-		{"the look failed", found(time.Second, fleet.ObstacleUnknown, 29*time.Second), "Prepared wait DrainFailing", "Prepared Cordon SlotGranted", 29 * time.Second},
-		{"worth another look", found(31*time.Second, fleet.ObstacleBudget, -time.Second), "Prepared Look Looking", "Prepared wait UnavailableLimit", 0},
+		{"never looked at", forecast(nil), "Prepared Look Looking", "Prepared wait UnavailableLimit"},
+		{"found free", found(time.Second, fleet.ObstacleNone, -time.Second), "Prepared Cordon SlotGranted", "Prepared wait UnavailableLimit"},
+		{"found free long ago", found(time.Minute, fleet.ObstacleNone, -time.Minute), "Prepared Look Looking", "Prepared wait UnavailableLimit"},
+		{"found free by a clock that was ahead", found(-time.Hour, fleet.ObstacleNone, time.Hour), "Prepared Look Looking", "Prepared wait UnavailableLimit"},
+		{"a budget", found(time.Second, fleet.ObstacleBudget, 29*time.Second), "Prepared wait BudgetBlocks", "Prepared Cordon SlotGranted"},
+		{"a job", found(time.Second, fleet.ObstacleAwaited, 29*time.Second), "Prepared wait PodAwaited", "Prepared Cordon SlotGranted"},
+		{"the policy", found(time.Second, fleet.ObstacleProtected, 29*time.Second), "Prepared wait PodProtected", "Prepared Cordon SlotGranted"},
+		{"the look failed", found(time.Second, fleet.ObstacleUnknown, 29*time.Second), "Prepared wait DrainFailing", "Prepared Cordon SlotGranted"},
+		{"worth another look, and the next goes first", found(31*time.Second, fleet.ObstacleBudget, -time.Second), "Prepared wait BudgetBlocks", "Prepared Cordon SlotGranted"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			out := policy.Plan(fleetOf([]fleet.Node{node("a", prepared, tc.look), node("b", prepared), node("c")}), policy.DefaultSettings())
@@ -46,16 +45,28 @@ func TestLookBeforeCordon(t *testing.T) {
 				assert.Assert(t, step.Eviction != nil && step.Change == nil && !step.TakesSlot)
 				assert.Equal(t, out.InHands, 0, "nothing is taken by looking")
 			}
-			if tc.wake > 0 {
-				assert.Equal(t, s.NotBefore, now.Add(tc.wake))
-				assert.Equal(t, out.Wake, now.Add(tc.wake))
-				assert.Equal(t, s.Sentence.String(), "staged; x")
-				n := node("a", tc.look)
-				assert.Equal(t, policy.Obstacle(s.Reason), n.Forecast.Obstacle)
-			}
 			s, _ = find(t, out, "b")
 			assert.Equal(t, verdict(s), tc.next)
 		})
+	}
+}
+
+// A node that can't be drained tells what stands in the way and when it is looked at again, and then is.
+func TestLookAgain(t *testing.T) {
+	for o, want := range map[fleet.Obstacle]policy.Reason{
+		fleet.ObstacleBudget: policy.ReasonBudgetBlocks, fleet.ObstacleAwaited: policy.ReasonPodAwaited,
+		fleet.ObstacleProtected: policy.ReasonPodProtected, fleet.ObstacleUnknown: policy.ReasonDrainFailing,
+	} {
+		out := policy.Plan(fleetOf([]fleet.Node{node("a", prepared, found(time.Second, o, 29*time.Second)), node("c")}), policy.DefaultSettings())
+		s, _ := find(t, out, "a")
+		assert.Equal(t, verdict(s), "Prepared wait "+string(want))
+		assert.Equal(t, s.Sentence.String(), "staged; x")
+		assert.Equal(t, s.NotBefore, now.Add(29*time.Second))
+		assert.Equal(t, out.Wake, now.Add(29*time.Second))
+		assert.Equal(t, policy.Obstacle(s.Reason), o)
+		out = policy.Plan(fleetOf([]fleet.Node{node("a", prepared, found(31*time.Second, o, -time.Second)), node("c")}), policy.DefaultSettings())
+		s, _ = find(t, out, "a")
+		assert.Equal(t, verdict(s), "Prepared Look Looking")
 	}
 }
 
@@ -93,4 +104,17 @@ func TestInterruptedStartThatCanNotGo(t *testing.T) {
 	s, step := find(t, policy.Plan(fleetOf([]fleet.Node{node("a", prepared, found(time.Second, fleet.ObstacleBudget, time.Minute)), node("b", prepared)}, "a"), policy.DefaultSettings()), "a")
 	assert.Equal(t, verdict(s), "Prepared Fence SlotOrphaned")
 	assert.Assert(t, step.FreesSlot)
+}
+
+// However many nodes can't be drained, looking at them again keeps no other waiting (L3).
+func TestBlockedNodesComeLast(t *testing.T) {
+	out := policy.Plan(fleetOf([]fleet.Node{
+		node("a", prepared, found(time.Minute, fleet.ObstacleBudget, -time.Second)),
+		node("b", prepared, found(time.Minute, fleet.ObstacleBudget, -time.Second)),
+		node("c", prepared),
+		node("d", prepared, failedOnce(-time.Hour, v1)),
+	}), policy.DefaultSettings())
+	s, _ := find(t, out, "c")
+	assert.Equal(t, verdict(s), "Prepared Cordon SlotGranted")
+	assert.Equal(t, len(out.Steps), 4, "one start, and three that read why they wait")
 }

@@ -28,7 +28,8 @@ type candidate struct {
 // candidate is the node that is being decided on.
 func (p *planner) candidate(n *fleet.Node) candidate {
 	c := candidate{Node: n, part: p.places[p.at], at: p.at, zone: n.Zone, held: p.slot(n), out: p.otherwiseOut(n)}
-	for _, behind := range []bool{!c.held, n.ControllerHere, n.Marks.Failure != nil} {
+	blocked := n.Forecast != nil && n.Forecast.Obstacle != fleet.ObstacleNone
+	for _, behind := range []bool{!c.held, n.ControllerHere, n.Marks.Failure != nil, blocked} {
 		c.rank <<= 1
 		if behind {
 			c.rank |= 1
@@ -38,7 +39,8 @@ func (p *planner) candidate(n *fleet.Node) candidate {
 }
 
 // order puts those who could go in their order: interrupted starts first, whose slot is theirs already; the
-// controller's own node last, and nodes that failed behind the others. Then the oldest version first, those that
+// controller's own node last, nodes that failed behind the others, and then those that could not be drained when
+// somebody looked: however many they are, looking at them again keeps nobody waiting. Then the oldest version first, those that
 // are out of service already, and by name.
 func order(all []candidate) {
 	ages, last := agesOf(all), 0

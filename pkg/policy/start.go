@@ -120,6 +120,10 @@ func (p *planner) disrupt(c *candidate) {
 		if r == "" {
 			continue
 		}
+		if v := p.obstacle(c); v.reason != "" {
+			// More telling than that others are out, and it is not looked at again before there is room.
+			r, s = v.reason, v.sentence
+		}
 		if held {
 			p.hold(n, r, s.after("staged; ", ""))
 		} else {
