@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -127,6 +128,9 @@ func (c *checks) wrote(actor string, r apiserver.Request, before, after runtime.
 		}
 		if controller && a != nil && a.DeletionTimestamp != nil && b != nil && b.DeletionTimestamp == nil {
 			c.evicted(actor, b)
+			if r.Subresource == "" {
+				c.deleted(actor, b)
+			}
 		}
 	}
 	for _, f := range w.watches {
@@ -147,6 +151,25 @@ func (c *checks) evicted(actor string, p *corev1.Pod) {
 	// One pass in flight may go on for its ten seconds after a node was given back.
 	if n != nil && !has(n, marker.KeyDisruption) && c.w.now.Sub(c.givenBack[n.Name]) > passTime+passPause {
 		c.w.violate("S5", "%s evicts %s/%s from node %s, which is not in our hands", actor, p.Namespace, p.Name, n.Name)
+	}
+}
+
+// deleted: past the eviction API nothing goes unless some policy says force, and not before the drain's own deadline.
+func (c *checks) deleted(actor string, p *corev1.Pod) {
+	n, w := c.w.server.Node(p.Spec.NodeName), c.w
+	c.count("S2")
+	said := slices.ContainsFunc(w.scenario.Policies, func(r Rules) bool { return slices.Contains(r, "drain: "+forceful) })
+	if !said {
+		w.violate("S2", "%s deletes %s/%s, and no policy says force", actor, p.Namespace, p.Name)
+	}
+	var d struct {
+		Since time.Time `json:"since"`
+	}
+	if n == nil || json.Unmarshal([]byte(annotation(n, marker.KeyDisruption)), &d) != nil || c.tampered[string(n.UID)] || w.controllerNamed(actor).jumped {
+		return
+	}
+	if since := w.now.Sub(d.Since); since < w.settings.Drain {
+		w.violate("S2", "%s deletes %s/%s after %s, before the drain's deadline", actor, p.Namespace, p.Name, since)
 	}
 }
 

@@ -114,6 +114,28 @@ func (s *Scenario) govern(r *rand.Rand) {
 	}
 }
 
+// drain draws how a drain goes, for a part of the seeds that have policies; and budgets that hold drains up.
+func (s *Scenario) drain(r *rand.Rand) {
+	if len(s.Policies) == 0 || r.IntN(2) == 0 {
+		return
+	}
+	// By force in all of them or in none: which of them a controller went by is hard to tell.
+	how := []string{"{predict: false}", "{predict: false}", "{gracePeriod: 5s}"}
+	if r.IntN(2) == 0 {
+		how = []string{forceful}
+	}
+	for i := range s.Policies {
+		s.Policies[i].put("drain", "%s", pick(r, how...))
+	}
+	for range 1 + r.IntN(3) {
+		s.Faults = append(s.Faults, Fault{At: time.Duration(r.Int64N(int64(s.Trouble))).Truncate(time.Millisecond), Kind: pick(r, FrozenBudget, FrozenBudget, StuckPod),
+			On: r.IntN(s.Nodes), For: 10 * time.Minute, N: r.IntN(16), When: pick(r, "", AtCordon)})
+	}
+}
+
+// forceful lets drains delete what is left at their deadline.
+const forceful = "{atDeadline: force}"
+
 // provoking is what shows if a rule is kept.
 var provoking = map[string]Kind{"versions": NewRelease, "maxFailed": BadRelease, "topology": NodeDeleted}
 

@@ -112,6 +112,7 @@ func Generate(seed uint64) Scenario {
 	}
 	// From numbers of their own, so that a seed's other troubles are what they were before there were policies.
 	s.govern(rand.New(rand.NewPCG(seed, 3)))
+	s.drain(rand.New(rand.NewPCG(seed, 4)))
 	slices.SortStableFunc(s.Faults, func(a, b Fault) int { return int(a.At - b.At) })
 	return s
 }
