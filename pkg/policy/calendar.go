@@ -70,7 +70,7 @@ func longest(c window.Calendar) time.Duration {
 // updated last, and the soak of this part. More than the deadlines allow is no measure, and where even that is within
 // enough nobody measures.
 func (p *planner) takes(g *part, enough time.Duration) time.Duration {
-	most, soak := g.rules.Drain+p.set.Deadlines.Reboot+p.set.Deadlines.Return, g.rules.Soak
+	most, soak := g.rules.longestDrain()+p.set.Deadlines.Reboot+p.set.Deadlines.Return, g.rules.Soak
 	if most+soak <= enough {
 		return most + soak
 	}

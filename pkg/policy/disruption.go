@@ -46,18 +46,13 @@ func (p *planner) draining(n *fleet.Node) {
 	}
 }
 
-// forceTime is for how long what is left is deleted by force, once the drain's own deadline is past.
-const forceTime = 5 * time.Minute
-
 // pastDrain tells if a drain has taken too long, the time in which it may use force included.
 func (p *planner) pastDrain(n *fleet.Node) bool {
 	rules, since := p.place(n).rules, n.Marks.Disruption.Since
-	most := rules.Drain
 	if rules.Eviction.Force {
-		p.wakeAt(since.Add(most))
-		most += forceTime
+		p.wakeAt(since.Add(rules.Drain))
 	}
-	return p.past(n, since, most)
+	return p.past(n, since, rules.longestDrain())
 }
 
 // forced tells if a drain deletes what is left.
@@ -136,7 +131,7 @@ func drainWait(n *fleet.Node) (Reason, string) {
 	case d.Awaited != "":
 		return ReasonPodAwaited, d.Awaited
 	default:
-		return ReasonDraining, d.Waiting
+		return ReasonDraining, cmp.Or(d.Waiting, "the node's pods are being evicted")
 	}
 }
 

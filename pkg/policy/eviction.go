@@ -48,6 +48,17 @@ func (s PodSelector) Matches(namespace string, labels map[string]string) bool {
 	return (s.Namespace == "" || s.Namespace == namespace) && s.Selector.Matches(labels)
 }
 
+// forceTime is for how long what is left is deleted by force, once the drain's own deadline is past.
+const forceTime = 5 * time.Minute
+
+// longestDrain is how long a drain may take in all.
+func (r *Rules) longestDrain() time.Duration {
+	if r.Eviction.Force {
+		return r.Drain + forceTime
+	}
+	return r.Drain
+}
+
 func (e Eviction) validate() error {
 	if e.GracePeriod != 0 && e.GracePeriod < time.Second {
 		return errors.Errorf("gracePeriod is %s: give 1s or more, or leave it out for what each pod asks for", e.GracePeriod)

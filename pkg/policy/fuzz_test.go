@@ -45,6 +45,8 @@ func (c *choices) node(i int) fleet.Node {
 		answers(marker.StateBusy, ""), unanswered, func(n *fleet.Node) { n.Leaving = "the cluster autoscaler" }, func(n *fleet.Node) { n.Marks.Retry = true },
 		func(n *fleet.Node) { n.Problems = []marker.Problem{{}} }, func(n *fleet.Node) { n.Interface = "9" },
 		func(n *fleet.Node) { n.Marks.Report.Current, n.OSVersion = "1.0.5", "1.0.5" },
+		forecast(nil), found(time.Minute, fleet.ObstacleNone, 0), found(time.Second, fleet.ObstacleBudget, time.Minute), found(time.Minute, fleet.ObstacleAwaited, -time.Second),
+		drain(fleet.Drain{}), drain(fleet.Drain{Remaining: 1}), drain(fleet.Drain{Remaining: 1, Hopeless: "x"}), drain(fleet.Drain{Remaining: 1, Awaited: "x", Forced: true}),
 	}
 	n := node(fmt.Sprintf("n%02d", i), situations[c.of(len(situations))], stageOf([]string{"canary", "production", "else"}[c.of(3)]), zone([]string{"x", "y", "z"}[c.of(3)]))
 	if n.Marks.Disruption != nil && n.Marks.Disruption.Soak == nil {
@@ -87,6 +89,13 @@ func (c *choices) settings() policy.Settings {
 		s.Pause = &policy.Pause{Reason: "p", InFlight: []policy.Ending{policy.Finish, policy.Return}[c.of(2)]}
 	case 5:
 		s.Calendar = calendars[c.of(2)]
+	case 6:
+		s.Eviction.Predict = false
+	case 7:
+		s.Eviction.Force = true
+	}
+	if c.of(4) == 1 {
+		s.Alerts.URL = "http://prometheus"
 	}
 	if c.of(2) == 1 {
 		s.SingleNode = policy.SingleNodeAllow
@@ -114,6 +123,12 @@ func (c *choices) fleet() fleet.Snapshot {
 		s.NoPolicy, s.PolicyProblem = true, "broken"
 	}
 	s.Seen = map[string]time.Time{v1: now.Add(-time.Hour), v2: now.Add(-30 * time.Minute)}
+	switch c.of(4) {
+	case 1:
+		s.Alerts = &fleet.Alerts{At: now, URL: "http://prometheus"}
+	case 2:
+		s.Alerts = &fleet.Alerts{At: now, URL: "http://prometheus", Standing: []fleet.Alert{{Name: "NodeDown"}}}
+	}
 	return s
 }
 
