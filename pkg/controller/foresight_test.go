@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/controller"
@@ -183,4 +184,79 @@ func TestForcedDrain(t *testing.T) {
 	assert.NilError(t, err)
 	assert.Equal(t, len(pods.Items), 0)
 	assert.Equal(t, a.rebooted(), 1)
+}
+
+// A node on which a pod runs that the policy waits for stays in service until the pod has ended by itself.
+func TestPodIsWaitedFor(t *testing.T) {
+	f := newFleet(t, "a", "b")
+	a := f.machines["a"]
+	job := f.pod("a", "job")
+	cordoned := f.everCordoned()
+	f.control(func(o *controller.Options) {
+		o.Policy.Eviction.WaitFor = []policy.PodSelector{{Selector: policy.Selector{{Key: "app", Operator: policy.In, Values: []string{"job"}}}}}
+	})
+	f.until("a is managed", a.updatedTo(v1))
+	f.release(v2)
+	f.until("b is updated", f.machines["b"].updatedTo(v2))
+	f.until("a says what it waits for", a.waitsFor(policy.ReasonPodAwaited, "pod default/job runs"))
+	assert.Assert(t, !cordoned("a"), "it was cordoned while the job ran")
+	job.Status.Phase, job.Status.Conditions = corev1.PodSucceeded, nil
+	_, err := f.client.CoreV1().Pods("default").UpdateStatus(t.Context(), job, metav1.UpdateOptions{})
+	assert.NilError(t, err)
+	f.until("a is updated", a.updatedTo(v2))
+	ended, err := f.client.CoreV1().Pods("default").Get(t.Context(), "job", metav1.GetOptions{})
+	assert.NilError(t, err)
+	assert.Equal(t, ended.UID, job.UID, "what the job left is nobody's to remove")
+}
+
+// When a reboot is asked for, the node is cordoned and all that a drain takes is gone, whatever it was (S2).
+func TestDrainedBeforeReboot(t *testing.T) {
+	t.Run("brupop_74", func(t *testing.T) {
+		f := newFleet(t, "a", "b")
+		a := f.machines["a"]
+		for _, name := range []string{"one", "two", "three"} {
+			f.pod("a", name)
+		}
+		slow := f.pod("a", "slow")
+		slow.Finalizers = []string{"example.com/slow"}
+		_, err := f.client.CoreV1().Pods("default").Update(t.Context(), slow, metav1.UpdateOptions{})
+		assert.NilError(t, err)
+		list, err := f.client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+		assert.NilError(t, err)
+		w, err := f.client.CoreV1().Nodes().Watch(t.Context(), metav1.ListOptions{ResourceVersion: list.ResourceVersion, FieldSelector: "metadata.name=a"})
+		assert.NilError(t, err)
+		defer w.Stop()
+		asked := make(chan *corev1.Node, 1)
+		go func() {
+			for e := range w.ResultChan() {
+				if n, ok := e.Object.(*corev1.Node); ok && n.Annotations["bottlerocket.aws/action-wanted"] == "reboot-update" {
+					asked <- n
+					return
+				}
+			}
+		}()
+		f.control(nil)
+		f.until("a is managed", a.updatedTo(v1))
+		f.release(v2)
+		f.until("only the slow one is left", func() bool {
+			pods, err := f.client.CoreV1().Pods("default").List(t.Context(), metav1.ListOptions{})
+			return err == nil && len(pods.Items) == 1 && pods.Items[0].DeletionTimestamp != nil
+		})
+		passBy(t, time.Second)
+		select {
+		case <-asked:
+			t.Fatal("a reboot was asked for while a pod was on its way out")
+		default:
+		}
+		f.until("the slow one ends", func() bool {
+			_, err := f.client.CoreV1().Pods("default").Patch(t.Context(), "slow", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+			return err == nil
+		})
+		n := <-asked
+		assert.Assert(t, n.Spec.Unschedulable)
+		pods, err := f.client.CoreV1().Pods("default").List(t.Context(), metav1.ListOptions{})
+		assert.NilError(t, err)
+		assert.Equal(t, len(pods.Items), 0)
+		f.until("a is updated", a.updatedTo(v2))
+	})
 }
