@@ -123,6 +123,9 @@ func blockedNodeStopsNobody(t *testing.T) {
 	passBy(t, 5*time.Second)
 	assert.Assert(t, f.lists()-lists <= 4, "%d lists in 5 s", f.lists()-lists)
 	assert.Equal(t, f.writes("")-writes, 0)
+	events, err := f.client.CoreV1().Events("default").List(t.Context(), metav1.ListOptions{FieldSelector: "reason=BudgetBlocks,involvedObject.name=a"})
+	assert.NilError(t, err)
+	assert.Assert(t, len(events.Items) == 1 && events.Items[0].Count <= 1, "people are told once, however often it is looked at")
 
 	f.dropBudget("web")
 	f.until("a is updated", a.updatedTo(v2))

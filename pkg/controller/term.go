@@ -314,6 +314,11 @@ func (t *Term) tellOfThePolicy(s fleet.Snapshot, out policy.Outcome) {
 func (t *Term) tell(out policy.Outcome) {
 	told := make(map[string]policy.Reason, len(t.told))
 	for _, n := range out.Nodes {
+		if before, ok := t.told[n.UID]; ok && n.Reason.Passing() {
+			// What people were told of may be over now, or found again.
+			told[n.UID] = before
+			continue
+		}
 		if !n.Reason.Troubling() {
 			continue
 		}

@@ -71,6 +71,9 @@ func TestAlerts(t *testing.T) {
 				assert.Equal(t, staged.NotBefore, now.Add(tc.again))
 				assert.Equal(t, out.Wake, now.Add(tc.again))
 			}
+			found(time.Second, fleet.ObstacleBudget, time.Minute)(&s.Nodes[0])
+			idleAsks := policy.Plan(fleet.Snapshot{Now: now, Nodes: s.Nodes[:1], Slots: s.Slots, Alerts: tc.alerts}, set).AskAlerts
+			assert.Assert(t, !idleAsks, "asked for a node that can't be drained")
 			s.Nodes[0].Marks.Paused, s.Nodes[1].Marks.Paused = true, true
 			assert.Assert(t, !policy.Plan(s, set).AskAlerts, "asked although nothing would start")
 		})

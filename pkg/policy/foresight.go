@@ -10,35 +10,36 @@ import (
 // freshFor is how long a look that found nothing in the way of a drain is good for.
 const freshFor = 30 * time.Second
 
-// drainable tells if a node was found a moment ago to be one that can be drained. Otherwise it is looked at, or waits for
-// what stands in the way while others go.
-func (p *planner) drainable(c *candidate, counted bool) bool {
-	n, e := c.Node, &c.part.rules.Eviction
-	if !e.looksAhead() {
-		return true
-	}
-	if n.Forecast == nil || !p.holds(n.Forecast) {
-		// It has its place in this plan: as many are looked at, at once, as could go. But nothing is taken yet.
-		if !c.held {
-			for _, part := range p.parts(c) {
-				part.take(n, counted)
-			}
-		}
-		p.step(n, intent.PhasePrepared, intent.ActLook, ReasonLooking, "its pods and their budgets are looked at before the cordon", nil).Eviction = e
+// obstructed lets a node wait for what stands in the way of its drain, by the last look at it. The next one goes.
+func (p *planner) obstructed(c *candidate) bool {
+	v := p.obstacle(c)
+	if v.reason == "" || !p.holds(c.Forecast) {
 		return false
 	}
-	v := p.obstacle(c)
-	if v.reason == "" {
-		return true
-	}
-	p.wakeAt(n.Forecast.Next)
-	v.sentence = v.sentence.after(Staged, "").over(n.Forecast.Next)
+	p.wakeAt(c.Forecast.Next)
+	v.sentence = v.sentence.after(Staged, "").over(c.Forecast.Next)
 	if c.held {
-		p.hold(n, v.reason, v.sentence)
+		p.hold(c.Node, v.reason, v.sentence)
 	} else {
-		p.wait(n, intent.PhasePrepared, v.reason, v.sentence)
+		p.wait(c.Node, intent.PhasePrepared, v.reason, v.sentence)
 	}
-	return false
+	return true
+}
+
+// unseen has a node looked at, unless somebody did a moment ago. It has its place in this plan: as many are looked at,
+// at once, as could go. But nothing is taken yet.
+func (p *planner) unseen(c *candidate, counted bool) bool {
+	n, e := c.Node, &c.part.rules.Eviction
+	if !e.looksAhead() || n.Forecast != nil && p.holds(n.Forecast) {
+		return false
+	}
+	if !c.held {
+		for _, part := range p.parts(c) {
+			part.take(n, counted)
+		}
+	}
+	p.step(n, intent.PhasePrepared, intent.ActLook, ReasonLooking, "its pods and their budgets are looked at before the cordon", nil).Eviction = e
+	return true
 }
 
 // obstacle is what the last look found in the way of a node's drain.

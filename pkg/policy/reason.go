@@ -150,6 +150,9 @@ var reasons = []Reason{
 // Reasons is the closed list.
 func Reasons() []Reason { return slices.Clone(reasons) }
 
+// Passing tells if the reason is only that somebody is being asked.
+func (r Reason) Passing() bool { return r == ReasonLooking || r == ReasonAlertsUnknown }
+
 // Troubling tells if people should be warned of a node: the reason won't pass by itself, or something failed. Of what
 // is wrong with the policy or with a version they are warned once, and not for each node.
 func (r Reason) Troubling() bool {

@@ -139,6 +139,9 @@ func (p *planner) disrupt(c *candidate) {
 		p.wait(n, intent.PhasePrepared, ReasonControllerLast, say("staged; the controller runs here, so the other nodes go first"))
 		return
 	}
+	if p.obstructed(c) {
+		return
+	}
 	if v, asking := p.alerted(); asking {
 		// A slot that it holds stays its own for the moment.
 		p.stand(n, intent.PhasePrepared, "", v.reason, v.sentence.after(Staged, ""))
@@ -147,7 +150,7 @@ func (p *planner) disrupt(c *candidate) {
 		p.hold(n, v.reason, v.sentence.after(Staged, ""))
 		return
 	}
-	if !p.drainable(c, counted) {
+	if p.unseen(c, counted) {
 		return
 	}
 	at := p.Now.Truncate(time.Millisecond)

@@ -33,6 +33,8 @@ type Scenario struct {
 	// Zones is how many zones the nodes are in, in turn, and Canaries how many of them, the first ones, are labelled
 	// as canaries.
 	Zones, Canaries int
+	// Blind: by the controllers' flags nobody looks at a node's pods before its cordon.
+	Blind bool
 	// Policies are policy files: the first stands from the beginning, the last once everything is put right, and
 	// people write any of them meanwhile. Without one there is no ConfigMap.
 	Policies []Rules
@@ -134,6 +136,7 @@ func (s Scenario) settings() policy.Settings {
 	set.Drain, set.IgnoreAfter = 4*time.Minute, 20*time.Minute
 	set.RetryBase, set.RetryMax = time.Minute, 10*time.Minute
 	set.HandsOff = 2 * time.Minute
+	set.Eviction.Predict = !s.Blind
 	return set
 }
 
@@ -148,6 +151,9 @@ func (s Scenario) Write(w io.Writer) error {
 	}
 	if s.Zones > 0 {
 		write("zones %d\n", s.Zones)
+	}
+	if s.Blind {
+		write("blind true\n")
 	}
 	if s.Canaries > 0 {
 		write("canaries %d\n", s.Canaries)
@@ -210,6 +216,8 @@ func (s *Scenario) line(words []string) error {
 		number(&s.MaxStaging)
 	case "zones":
 		number(&s.Zones)
+	case "blind":
+		s.Blind, err = strconv.ParseBool(words[1])
 	case "canaries":
 		number(&s.Canaries)
 	case "soak":
