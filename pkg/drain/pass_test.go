@@ -43,6 +43,10 @@ func TestDrained(t *testing.T) {
 		stay := map[string]string{}
 		for name, c := range map[string]change{
 			"daemon": owned("DaemonSet", "apps/v1"), "ended": finished, "own": labelled("own=yes"), "elsewhere": on("b-" + l.namespace),
+			"static": func(p *corev1.Pod) {
+				p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"}
+				owned("Node", "v1")(p)
+			},
 		} {
 			stay[name] = string(l.pod(name, c).UID)
 		}
