@@ -41,6 +41,8 @@ type Node struct {
 	Labels        map[string]string
 	Zone          string
 	Unschedulable bool
+	// Autoscalers are the node's annotations for autoscalers, ours and others'.
+	Autoscalers map[string]string
 	// Created is when the Node was made, by the API server's clock.
 	Created time.Time
 	// Ready is the kubelet's Ready condition being True; ReadySince its lastTransitionTime, another

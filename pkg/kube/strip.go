@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"slices"
 	"strings"
 	"unique"
 
@@ -10,12 +11,14 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 )
 
+var autoscalerMarks = marker.AutoscalerMarks()
+
 // stripNode keeps of a Node what a view is made of, so that memory grows with what is managed: a real
 // Node is 8 KiB and more, most of it images and managed fields.
 func stripNode(n *corev1.Node) *corev1.Node {
 	out := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
 		Name: n.Name, UID: n.UID, ResourceVersion: n.ResourceVersion,
-		Labels: interned(n.Labels), Annotations: only(n.Annotations), DeletionTimestamp: n.DeletionTimestamp,
+		Labels: interned(n.Labels), Annotations: kept(n.Annotations), DeletionTimestamp: n.DeletionTimestamp,
 		CreationTimestamp: n.CreationTimestamp,
 	}}
 	out.Spec.Unschedulable = n.Spec.Unschedulable
@@ -46,12 +49,12 @@ func interned(m map[string]string) map[string]string {
 	return out
 }
 
-// only keeps the operator's own keys, each once in memory for all nodes. Values are cloned: they may be
-// slices of the whole response.
-func only(m map[string]string) map[string]string {
+// kept are the operator's own keys and the marks for autoscalers, each once in memory for all nodes. Values are
+// cloned: they may be slices of the whole response.
+func kept(m map[string]string) map[string]string {
 	var out map[string]string
 	for k, v := range m {
-		if strings.HasPrefix(k, marker.Prefix) {
+		if strings.HasPrefix(k, marker.Prefix) || slices.Contains(autoscalerMarks, k) {
 			if out == nil {
 				out = map[string]string{}
 			}

@@ -103,6 +103,8 @@ type Disruption struct {
 	Soak *time.Time `json:"soak,omitempty"`
 	// Returned is when the node first came back, by the controller's clock.
 	Returned *time.Time `json:"returned,omitempty"`
+	// Before is what stood where our marks for others stand now, by their keys: a value, or nil for none.
+	Before map[string]*string `json:"before,omitempty"`
 
 	extra extra
 }

@@ -30,6 +30,10 @@ func (p *planner) draining(n *fleet.Node) {
 		p.askReboot(n, ReasonDrained, "nothing is left to evict")
 	case p.past(n, m.Disruption.Since, p.place(n).rules.Drain):
 		p.giveBack(n, phase, ReasonDrainDeadline, drainDeadline(n, p.place(n).rules.Drain), true)
+	case p.Now.Before(p.balanced(n)):
+		end := p.balanced(n)
+		p.wakeAt(end)
+		p.wait(n, phase, ReasonLeavingBalancers, say("load balancers have until {t} to send nothing to the node any more").at(end).over(end))
 	case n.Drain == nil || !p.Now.Before(n.Drain.Next):
 		r, message := drainWait(n)
 		p.step(n, phase, intent.ActDrain, r, message, nil)
@@ -79,6 +83,7 @@ func (p *planner) mustReturn(n *fleet.Node) verdict {
 func (p *planner) setAside(n *fleet.Node, v verdict) {
 	c := keep(n)
 	c.uncordon(n)
+	c.unprotect(n)
 	c.remember(n, marker.OutcomeGivenBack, v.reason, p.Now)
 	c.Marks.Disruption, c.Marks.Intent.RebootFrom = nil, ""
 	message := v.sentence.String()
@@ -238,6 +243,8 @@ func (p *planner) verifying(n *fleet.Node) {
 		return
 	}
 	c := keep(n)
+	c.include(n)
+	c.unprotect(n)
 	c.Marks.Disruption, c.Marks.Waiting = nil, nil
 	c.Marks.Intent.Target, c.Marks.Intent.RebootFrom = "", ""
 	r, message := ReasonVerified, "Ready for the whole soak on the version that it ran before"
@@ -278,6 +285,7 @@ func (p *planner) unwell(n *fleet.Node) {
 	if !n.Unschedulable {
 		c.Unschedulable = new(true)
 	}
+	c.exclude(n, p.place(n).rules)
 	c.Marks.Waiting = &marker.Waiting{Reason: string(ReasonUnwell), Message: "not Ready after its update; cordoned until it is"}
 	p.step(n, intent.PhaseVerifying, intent.ActRecordon, ReasonUnwell, "not Ready after its update: cordoned again", c)
 }

@@ -54,13 +54,15 @@ type Step struct {
 	FreesSlot bool `json:"-"`
 }
 
-// Change is a node's marks and cordon after a step. It is only valid on the resourceVersion that it
+// Change is a node's marks, cordon and marks for others after a step. It is only valid on the resourceVersion that it
 // was computed from.
 type Change struct {
 	ResourceVersion string
 	Marks           marker.Marks
 	// Unschedulable is nil if spec.unschedulable stays as it is.
 	Unschedulable *bool
+	// Labels and Annotations are marks for others: a value to set, or nil to delete. No key of ours is among them.
+	Labels, Annotations map[string]*string
 	// DropRetry removes the user's wish that this step fulfils.
 	DropRetry bool
 	// RemoveAll removes every annotation of ours, the agent's too.

@@ -71,6 +71,8 @@ const (
 	ReasonControllerLast Reason = "ControllerLast"
 	// ReasonPreparing: the agent is staging.
 	ReasonPreparing Reason = "Preparing"
+	// ReasonLeavingBalancers: load balancers are given time to send nothing to the node any more.
+	ReasonLeavingBalancers Reason = "LeavingBalancers"
 	// ReasonDraining: evicted pods are on their way out.
 	ReasonDraining Reason = "Draining"
 	// ReasonEvictionBlocked: a pod may not be evicted now, a PodDisruptionBudget mostly.
@@ -126,7 +128,7 @@ var reasons = []Reason{
 	ReasonBootUnconfirmed, ReasonStagingLimit, ReasonUnavailableLimit, ReasonDomainLimit, ReasonPolicyPaused,
 	ReasonPolicyUnreadable, ReasonWindowClosed, ReasonWindowTooShort, ReasonFrozen, ReasonAfterGroup, ReasonVersionDenied, ReasonHeld,
 	ReasonVersionTooNew, ReasonVersionStopped, ReasonBeingRemoved, ReasonTooManyLost, ReasonStateUnreadable, ReasonOnlySchedulableNode, ReasonControllerLast,
-	ReasonPreparing, ReasonDraining, ReasonEvictionBlocked, ReasonDrainFailing, ReasonRebooting, ReasonReturning,
+	ReasonPreparing, ReasonLeavingBalancers, ReasonDraining, ReasonEvictionBlocked, ReasonDrainFailing, ReasonRebooting, ReasonReturning,
 	ReasonSoaking, ReasonUnwell, ReasonResetting, ReasonLost, ReasonLeaving,
 	ReasonManaged, ReasonUpdateAvailable, ReasonSlotGranted, ReasonDrained, ReasonRebootedEarly, ReasonReturned,
 	ReasonUpdated, ReasonVerified, ReasonSoakRestarted, ReasonResetDone, ReasonAlreadyOnTarget, ReasonOfferWithdrawn,

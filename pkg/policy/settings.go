@@ -60,6 +60,18 @@ type Rules struct {
 	Soak time.Duration
 	// Drain is how long a drain may take: past it the node is given back, and never rebooted. Default 30 min.
 	Drain time.Duration
+	// Balancers is what load balancers are told of nodes that are out of service.
+	Balancers Balancers
+	// Protect: autoscalers are told to leave nodes alone while they are in our hands. Default true.
+	Protect bool
+}
+
+// Balancers is what load balancers are told.
+type Balancers struct {
+	// Exclude: they are told to send nothing to a node from its cordon on. Default true.
+	Exclude bool
+	// Wait is how long they are given before anything is evicted. Default 0.
+	Wait time.Duration
 }
 
 // Group is a part of the fleet with rules of its own.
@@ -115,7 +127,7 @@ func DefaultSettings() Settings {
 	return Settings{
 		Rules: Rules{
 			MaxUnavailable: Count(1), FitWindow: true, StageOutside: true, WhenClosed: Return,
-			Soak: time.Minute, Drain: 30 * time.Minute,
+			Soak: time.Minute, Drain: 30 * time.Minute, Balancers: Balancers{Exclude: true}, Protect: true,
 		},
 		MaxLost:          Count(1),
 		MaxStaging:       10,
@@ -157,6 +169,8 @@ func (r Rules) validate() error {
 		return errors.Errorf("soak is %s: give 0 or more", r.Soak)
 	case r.Drain <= 0:
 		return errors.Errorf("drain is %s: give a duration such as 30m", r.Drain)
+	case r.Balancers.Wait < 0 || r.Balancers.Wait >= r.Drain:
+		return errors.Errorf("loadBalancers.wait is %s: give 0 or more, and less than drain.timeout, which is %s and counts from the cordon too", r.Balancers.Wait, r.Drain)
 	}
 	for _, t := range r.Topology {
 		if t.Key == "" {

@@ -151,6 +151,12 @@ func (v *versions) into(out *policy.Versions) error {
 	return nil
 }
 
+// What autoscalers is.
+const (
+	protect = "protect"
+	ignore  = "ignore"
+)
+
 // into overlays what stands there; a pause, budgets and topologies are not handed down to groups.
 func (r *rules) into(out *policy.Rules, zones Zones) error {
 	if r.MaxUnavailable != nil {
@@ -187,6 +193,16 @@ func (r *rules) into(out *policy.Rules, zones Zones) error {
 	lasting(&out.Soak, r.Soak)
 	if r.Drain != nil {
 		lasting(&out.Drain, r.Drain.Timeout)
+	}
+	if b := r.Balancers; b != nil {
+		set(&out.Balancers.Exclude, b.Exclude)
+		lasting(&out.Balancers.Wait, b.Wait)
+	}
+	if r.Autoscalers != nil {
+		if *r.Autoscalers != protect && *r.Autoscalers != ignore {
+			return errors.Errorf("autoscalers is %q: give %s or %s", *r.Autoscalers, protect, ignore)
+		}
+		out.Protect = *r.Autoscalers == protect
 	}
 	return r.calendar(&out.Calendar, zones)
 }

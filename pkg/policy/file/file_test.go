@@ -68,6 +68,8 @@ func TestMistakes(t *testing.T) {
 		{"no such operator", "version: 1\ngroups: [{name: a, nodeSelector: {matchExpressions: [{key: a, operator: Is}]}}]\n", `operator "Is"`},
 		{"two documents", "version: 1\n---\nversion: 1\n", "give one document"},
 		{"an anchor bomb", "version: 1\ngroups: &a [*a]\n", "line"},
+		{"no time for the drain", "version: 1\ndrain: {timeout: 5m}\nloadBalancers: {wait: 5m}\n", "loadBalancers.wait is 5m0s: give 0 or more, and less than drain.timeout"},
+		{"neither protect nor ignore", "version: 1\nautoscalers: off\n", `autoscalers is "off": give protect or ignore`},
 		{"a contradiction", "version: 1\nretry: {base: 2h, max: 1h}\n", "retry waits"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -76,4 +78,16 @@ func TestMistakes(t *testing.T) {
 			assert.Assert(t, !strings.Contains(err.Error(), "\n"), "one line: %s", err)
 		})
 	}
+}
+
+// What the fleet's rules say of load balancers and autoscalers holds for a group, but for what the group says itself.
+func TestMarksForOthers(t *testing.T) {
+	set, err := decode("version: 1\nloadBalancers: {wait: 1m}\nautoscalers: ignore\ngroups:\n" +
+		"- {name: a, nodeSelector: {}, loadBalancers: {exclude: false}}\n- {name: b, nodeSelector: {}, autoscalers: protect}\n")
+	assert.NilError(t, err)
+	a, b := set.Groups[0].Rules, set.Groups[1].Rules
+	assert.Equal(t, set.Balancers, policy.Balancers{Exclude: true, Wait: time.Minute})
+	assert.Equal(t, a.Balancers, policy.Balancers{Wait: time.Minute})
+	assert.Equal(t, b.Balancers, set.Balancers)
+	assert.Assert(t, !set.Protect && !a.Protect && b.Protect)
 }

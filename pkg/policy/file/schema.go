@@ -46,6 +46,11 @@ type rules struct {
 	Drain          *struct {
 		Timeout *duration `yaml:"timeout"`
 	} `yaml:"drain"`
+	Balancers *struct {
+		Exclude *bool     `yaml:"exclude"`
+		Wait    *duration `yaml:"wait"`
+	} `yaml:"loadBalancers"`
+	Autoscalers *string `yaml:"autoscalers"`
 }
 
 type group struct {
