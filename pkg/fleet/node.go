@@ -59,6 +59,9 @@ type Node struct {
 	// zero if it is neither, or was not for as long as this process has looked.
 	UnavailableSince time.Time
 
+	// HooksAnswered are annotations that have the value of hook-id, sorted; nil while no hook is asked.
+	HooksAnswered []string
+
 	Marks    marker.Marks
 	Problems []marker.Problem
 

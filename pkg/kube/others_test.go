@@ -53,3 +53,18 @@ func TestLeaving(t *testing.T) {
 	n.DeletionTimestamp = new(metav1.Now())
 	assert.Equal(t, View(stripNode(n)).Leaving, "it is being deleted")
 }
+
+// What is kept of hooks is their answers to the id that stands, whichever hooks a policy has.
+func TestHooksAnswersAreKept(t *testing.T) {
+	n := nodeAt("5")
+	n.Annotations = map[string]string{string(marker.KeyHookID): "after-drain.5-x", "example.com/b": "after-drain.5-x", "example.com/a": "after-drain.5-x",
+		"example.com/old": "after-drain.4-x", "example.com/none": "", string(marker.KeyMessage): "after-drain.5-x"}
+	stripped := stripNode(n)
+	assert.Equal(t, len(stripped.Annotations), 4)
+	for _, n := range []*corev1.Node{n, stripped} {
+		assert.DeepEqual(t, View(n).HooksAnswered, []string{"example.com/a", "example.com/b"})
+	}
+	delete(n.Annotations, string(marker.KeyHookID))
+	assert.Assert(t, View(n).HooksAnswered == nil)
+	assert.Equal(t, len(stripNode(n).Annotations), 1)
+}

@@ -49,12 +49,12 @@ func interned(m map[string]string) map[string]string {
 	return out
 }
 
-// kept are the operator's own keys and the marks for autoscalers, each once in memory for all nodes. Values are
-// cloned: they may be slices of the whole response.
+// kept are the operator's own keys, the marks for autoscalers and the answers of hooks, each once in memory for all
+// nodes. Values are cloned: they may be slices of the whole response.
 func kept(m map[string]string) map[string]string {
 	var out map[string]string
 	for k, v := range m {
-		if strings.HasPrefix(k, marker.Prefix) || slices.Contains(autoscalerMarks, k) {
+		if strings.HasPrefix(k, marker.Prefix) || slices.Contains(autoscalerMarks, k) || answers(m, k) {
 			if out == nil {
 				out = map[string]string{}
 			}
@@ -62,6 +62,28 @@ func kept(m map[string]string) map[string]string {
 		}
 	}
 	return out
+}
+
+// answers tells if an annotation is a hook's answer. Its value tells, so nobody need know here which hooks a policy
+// has, now or later; and what is kept of them ends with the id.
+func answers(annotations map[string]string, key string) bool {
+	id := annotations[string(marker.KeyHookID)]
+	return id != "" && annotations[key] == id && !strings.HasPrefix(key, marker.Prefix)
+}
+
+// answered are the annotations that are hooks' answers.
+func answered(annotations map[string]string) []string {
+	var keys []string
+	if annotations[string(marker.KeyHookID)] == "" {
+		return nil
+	}
+	for k := range annotations {
+		if answers(annotations, k) {
+			keys = append(keys, k)
+		}
+	}
+	slices.Sort(keys)
+	return keys
 }
 
 // stripPod keeps of an agent's pod where it is and if it is Ready.

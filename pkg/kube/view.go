@@ -69,6 +69,7 @@ func View(n *corev1.Node) fleet.Node {
 			v.Autoscalers[k] = value
 		}
 	}
+	v.HooksAnswered = answered(n.Annotations)
 	v.Marks, v.Problems = marker.Decode(n.Annotations)
 	return v
 }

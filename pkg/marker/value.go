@@ -103,6 +103,8 @@ type Disruption struct {
 	Soak *time.Time `json:"soak,omitempty"`
 	// Returned is when the node first came back, by the controller's clock.
 	Returned *time.Time `json:"returned,omitempty"`
+	// Asked is since when hooks are awaited, by the controller's clock.
+	Asked *time.Time `json:"asked,omitempty"`
 	// Before is what stood where our marks for others stand now, by their keys: a value, or nil for none.
 	Before map[string]*string `json:"before,omitempty"`
 
@@ -164,6 +166,8 @@ type Marks struct {
 	Failure    *Failure
 	History    []Attempt
 	Waiting    *Waiting
+	// HookID is what hooks answer with; empty while none is asked.
+	HookID string
 	// Paused and Retry are the user's.
 	Paused       bool
 	PausedReason string

@@ -114,6 +114,7 @@ func giveBack(n *fleet.Node, now time.Time, s Settings, r Reason, message string
 	}
 	c.uncordon(n)
 	c.unprotect(n)
+	c.unhook()
 	c.Marks.Intent.Target, c.Marks.Intent.RebootFrom = "", ""
 	c.Marks.Disruption = nil
 	return c

@@ -27,8 +27,8 @@ func (p *planner) draining(n *fleet.Node) {
 	case m.Report.Available != m.Intent.Target && m.Report.Current != m.Intent.Target:
 		p.giveBack(n, phase, ReasonOfferWithdrawn, withdrawn(m), false)
 	case n.Drain != nil && n.Drain.Failed == "" && n.Drain.Remaining == 0 && n.AgentReady:
-		p.askReboot(n, ReasonDrained, "nothing is left to evict")
-	case p.past(n, m.Disruption.Since, p.place(n).rules.Drain):
+		p.drained(n)
+	case p.pastDrain(n):
 		p.giveBack(n, phase, ReasonDrainDeadline, drainDeadline(n, p.place(n).rules.Drain), true)
 	case p.Now.Before(p.balanced(n)):
 		end := p.balanced(n)
@@ -44,11 +44,30 @@ func (p *planner) draining(n *fleet.Node) {
 	}
 }
 
+// drained goes on with a node that has nothing left to evict.
+func (p *planner) drained(n *fleet.Node) {
+	if p.hooked(n, intent.PhaseDraining, afterDrain, p.place(n).rules.Hooks.AfterDrain) {
+		return
+	}
+	p.askReboot(n, ReasonDrained, "nothing is left to evict")
+}
+
+// pastDrain tells if a drain has taken too long. What hooks take is theirs; if pods come late the drain has its time
+// once more.
+func (p *planner) pastDrain(n *fleet.Node) bool {
+	d, r := n.Marks.Disruption, p.place(n).rules
+	if d.Asked != nil {
+		return p.past(n, *d.Asked, longestHook(r.Hooks.AfterDrain)+r.Drain)
+	}
+	return p.past(n, d.Since, r.Drain)
+}
+
 // rebooted tells if the kubelet names another boot than the one to be left behind. No name is no word.
 func rebooted(n *fleet.Node) bool { return n.BootID != "" && n.BootID != n.Marks.Intent.RebootFrom }
 
 func (p *planner) askReboot(n *fleet.Node, r Reason, message string) {
 	c := begin(n, p.Now, marker.ActionRebootUpdate, p.set.Deadlines.Reboot, ReasonRebooting, "the agent activates the update and reboots")
+	c.unhook()
 	g := p.place(n)
 	if w := p.windowOf(g); g.rules.WhenClosed == Return && w.Open && !w.Ends.IsZero() && w.Ends.Before(c.Marks.Intent.Until) && !rebooted(n) {
 		// Also if nobody is there to take it back then.
@@ -84,6 +103,7 @@ func (p *planner) setAside(n *fleet.Node, v verdict) {
 	c := keep(n)
 	c.uncordon(n)
 	c.unprotect(n)
+	c.unhook()
 	c.remember(n, marker.OutcomeGivenBack, v.reason, p.Now)
 	c.Marks.Disruption, c.Marks.Intent.RebootFrom = nil, ""
 	message := v.sentence.String()
@@ -158,6 +178,7 @@ func (p *planner) returning(n *fleet.Node) {
 	}
 	confirmed := confirmed(n)
 	switch {
+	case confirmed && n.Ready && (failed || m.Report.Current == m.Intent.Target) && p.hooked(n, phase, beforeUncordon, p.place(n).rules.Hooks.BeforeUncordon):
 	case confirmed && n.Ready && failed:
 		c := p.returned(n)
 		c.fail(m.Intent.Target, ReasonRolledBack, m.Report.Message, p.Now, p.set)
@@ -197,6 +218,7 @@ func returnWait(n *fleet.Node) string {
 func (p *planner) returned(n *fleet.Node) *Change {
 	c := begin(n, p.Now, marker.ActionStabilize, p.set.Deadlines.Prepare, ReasonSoaking, "Ready on its new boot; the soak runs")
 	c.uncordon(n)
+	c.unhook()
 	at := p.Now.Truncate(time.Millisecond)
 	d := c.Marks.Disruption
 	d.Ready, d.Soak, d.Returned = n.ReadySince, &at, &at
@@ -313,7 +335,10 @@ func (p *planner) isLost(n *fleet.Node) bool {
 		}
 		known := m.Report.Answer(m.Intent.ID) == marker.StateError || m.Report.Current == m.Intent.Target
 		well := n.Ready && confirmed(n) && known
-		return !well && p.past(n, m.Intent.Time, d.Reboot+d.Return)
+		if well {
+			return p.hookLate(n)
+		}
+		return p.past(n, m.Intent.Time, d.Reboot+d.Return)
 	case intent.PhaseVerifying:
 		// A node that comes and goes is never well for a whole soak, and Lost like one that stays away.
 		well := n.Ready && n.BootID == m.Report.BootID && n.OSVersion == m.Report.Current

@@ -79,6 +79,8 @@ const (
 	ReasonEvictionBlocked Reason = "EvictionBlocked"
 	// ReasonDrainFailing: the eviction pass itself fails.
 	ReasonDrainFailing Reason = "DrainFailing"
+	// ReasonHookAwaited: a hook of the policy has not answered yet.
+	ReasonHookAwaited Reason = "HookAwaited"
 	// ReasonRebooting: the agent is at it.
 	ReasonRebooting Reason = "Rebooting"
 	// ReasonReturning: the kubelet doesn't show the new boot, Ready and the version yet.
@@ -112,6 +114,7 @@ const (
 	ReasonPrepareFailed   Reason = "PrepareFailed"
 	ReasonPrepareDeadline Reason = "PrepareDeadline"
 	ReasonDrainDeadline   Reason = "DrainDeadline"
+	ReasonHookFailed      Reason = "HookFailed"
 	ReasonRebootDeadline  Reason = "RebootDeadline"
 	ReasonRebootFailed    Reason = "RebootFailed"
 	ReasonRolledBack      Reason = "RolledBack"
@@ -128,11 +131,11 @@ var reasons = []Reason{
 	ReasonBootUnconfirmed, ReasonStagingLimit, ReasonUnavailableLimit, ReasonDomainLimit, ReasonPolicyPaused,
 	ReasonPolicyUnreadable, ReasonWindowClosed, ReasonWindowTooShort, ReasonFrozen, ReasonAfterGroup, ReasonVersionDenied, ReasonHeld,
 	ReasonVersionTooNew, ReasonVersionStopped, ReasonBeingRemoved, ReasonTooManyLost, ReasonStateUnreadable, ReasonOnlySchedulableNode, ReasonControllerLast,
-	ReasonPreparing, ReasonLeavingBalancers, ReasonDraining, ReasonEvictionBlocked, ReasonDrainFailing, ReasonRebooting, ReasonReturning,
+	ReasonPreparing, ReasonLeavingBalancers, ReasonDraining, ReasonEvictionBlocked, ReasonDrainFailing, ReasonHookAwaited, ReasonRebooting, ReasonReturning,
 	ReasonSoaking, ReasonUnwell, ReasonResetting, ReasonLost, ReasonLeaving,
 	ReasonManaged, ReasonUpdateAvailable, ReasonSlotGranted, ReasonDrained, ReasonRebootedEarly, ReasonReturned,
 	ReasonUpdated, ReasonVerified, ReasonSoakRestarted, ReasonResetDone, ReasonAlreadyOnTarget, ReasonOfferWithdrawn,
-	ReasonPrepareFailed, ReasonPrepareDeadline, ReasonDrainDeadline, ReasonRebootDeadline, ReasonRebootFailed,
+	ReasonPrepareFailed, ReasonPrepareDeadline, ReasonDrainDeadline, ReasonHookFailed, ReasonRebootDeadline, ReasonRebootFailed,
 	ReasonRolledBack, ReasonCordonTaken, ReasonRetryWanted, ReasonClockCorrected, ReasonSlotOrphaned, ReasonNodeGone,
 }
 
@@ -144,7 +147,7 @@ func Reasons() []Reason { return slices.Clone(reasons) }
 func (r Reason) Troubling() bool {
 	switch r {
 	case ReasonMarksUnreadable, ReasonInterfaceUnsupported, ReasonAnotherUpdater, ReasonHostError, ReasonLost, ReasonTooManyLost, ReasonStateUnreadable,
-		ReasonUnwell, ReasonPrepareFailed, ReasonPrepareDeadline, ReasonDrainDeadline, ReasonRebootDeadline,
+		ReasonUnwell, ReasonPrepareFailed, ReasonPrepareDeadline, ReasonDrainDeadline, ReasonHookFailed, ReasonRebootDeadline,
 		ReasonRebootFailed, ReasonRolledBack, ReasonEvictionBlocked, ReasonDrainFailing:
 		return true
 	}

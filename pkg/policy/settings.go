@@ -64,6 +64,8 @@ type Rules struct {
 	Balancers Balancers
 	// Protect: autoscalers are told to leave nodes alone while they are in our hands. Default true.
 	Protect bool
+	// Hooks are what others do to a node while it is out of service.
+	Hooks Hooks
 }
 
 // Balancers is what load balancers are told.
@@ -171,6 +173,9 @@ func (r Rules) validate() error {
 		return errors.Errorf("drain is %s: give a duration such as 30m", r.Drain)
 	case r.Balancers.Wait < 0 || r.Balancers.Wait >= r.Drain:
 		return errors.Errorf("loadBalancers.wait is %s: give 0 or more, and less than drain.timeout, which is %s and counts from the cordon too", r.Balancers.Wait, r.Drain)
+	}
+	if err := r.Hooks.validate(); err != nil {
+		return err
 	}
 	for _, t := range r.Topology {
 		if t.Key == "" {

@@ -204,7 +204,26 @@ func (r *rules) into(out *policy.Rules, zones Zones) error {
 		}
 		out.Protect = *r.Autoscalers == protect
 	}
+	if h := r.Hooks; h != nil {
+		hooks(&out.Hooks.AfterDrain, h.AfterDrain)
+		hooks(&out.Hooks.BeforeUncordon, h.BeforeUncordon)
+	}
 	return r.calendar(&out.Calendar, zones)
+}
+
+func hooks(into *[]policy.Hook, list *[]hook) {
+	if list == nil {
+		return
+	}
+	*into = nil
+	for _, h := range *list {
+		made := policy.Hook{Name: h.Name, Annotation: h.Annotation, OnTimeout: policy.Abort}
+		lasting(&made.Timeout, h.Timeout)
+		if h.OnTimeout != nil {
+			made.OnTimeout = h.OnTimeout.OnTimeout
+		}
+		*into = append(*into, made)
+	}
 }
 
 func (r *rules) calendar(out *window.Calendar, zones Zones) error {

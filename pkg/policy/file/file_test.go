@@ -91,3 +91,28 @@ func TestMarksForOthers(t *testing.T) {
 	assert.Equal(t, b.Balancers, set.Balancers)
 	assert.Assert(t, !set.Protect && !a.Protect && b.Protect)
 }
+
+// Hooks are a group's own where it says so, also none; what isn't said of one is that it aborts.
+func TestHooks(t *testing.T) {
+	const fleet = "version: 1\nhooks:\n  afterDrain: [{name: a, annotation: example.com/a, timeout: 5m}]\n  beforeUncordon: [{name: b, annotation: example.com/b, timeout: 1m, onTimeout: ignore}]\n"
+	set, err := decode(fleet + "groups: [{name: g, nodeSelector: {}, hooks: {afterDrain: []}}]\n")
+	assert.NilError(t, err)
+	assert.DeepEqual(t, set.Hooks.AfterDrain, []policy.Hook{{Name: "a", Annotation: "example.com/a", Timeout: 5 * time.Minute, OnTimeout: policy.Abort}})
+	b := []policy.Hook{{Name: "b", Annotation: "example.com/b", Timeout: time.Minute, OnTimeout: policy.Ignore}}
+	assert.DeepEqual(t, set.Hooks.BeforeUncordon, b)
+	assert.Equal(t, len(set.Groups[0].Hooks.AfterDrain), 0)
+	assert.DeepEqual(t, set.Groups[0].Hooks.BeforeUncordon, b)
+	for text, want := range map[string]string{
+		"{annotation: example.com/a, timeout: 5m}":                                                             "a hook has no name",
+		"{name: a, timeout: 5m}":                                                                               `annotation of hook "a" is ""`,
+		"{name: a, annotation: done, timeout: 5m}":                                                             `is "done": give a key of your own`,
+		"{name: a, annotation: bottlerocket.aws/paused, timeout: 5m}":                                          "give a key of your own",
+		"{name: a, annotation: 'example.com/a b', timeout: 5m}":                                                "give a key of your own",
+		"{name: a, annotation: example.com/a}":                                                                 `timeout of hook "a" is 0s`,
+		"{name: a, annotation: example.com/a, timeout: 5m, onTimeout: fail}":                                   `"fail" is neither abort nor ignore`,
+		"{name: a, annotation: example.com/a, timeout: 5m}, {name: a, annotation: example.com/b, timeout: 5m}": `hook "a" is there twice`,
+	} {
+		_, err := decode("version: 1\nhooks: {afterDrain: [" + text + "]}\n")
+		assert.ErrorContains(t, err, want)
+	}
+}

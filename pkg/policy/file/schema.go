@@ -51,6 +51,10 @@ type rules struct {
 		Wait    *duration `yaml:"wait"`
 	} `yaml:"loadBalancers"`
 	Autoscalers *string `yaml:"autoscalers"`
+	Hooks       *struct {
+		AfterDrain     *[]hook `yaml:"afterDrain"`
+		BeforeUncordon *[]hook `yaml:"beforeUncordon"`
+	} `yaml:"hooks"`
 }
 
 type group struct {
@@ -74,6 +78,13 @@ type topology struct {
 	Key            string `yaml:"key"`
 	MaxUnavailable *limit `yaml:"maxUnavailable"`
 	MaxDomains     *int   `yaml:"maxDomains"`
+}
+
+type hook struct {
+	Name       string     `yaml:"name"`
+	Annotation string     `yaml:"annotation"`
+	Timeout    *duration  `yaml:"timeout"`
+	OnTimeout  *onTimeout `yaml:"onTimeout"`
 }
 
 type pause struct {
@@ -140,6 +151,20 @@ func (e *ending) UnmarshalYAML(n *yaml.Node) error {
 	e.Ending = policy.Ending(text)
 	if e.Ending != policy.Finish && e.Ending != policy.Return {
 		return at(n, errors.Errorf("%q is neither %s nor %s", text, policy.Finish, policy.Return))
+	}
+	return nil
+}
+
+type onTimeout struct{ policy.OnTimeout }
+
+func (o *onTimeout) UnmarshalYAML(n *yaml.Node) error {
+	text, err := word(n)
+	if err != nil {
+		return err
+	}
+	o.OnTimeout = policy.OnTimeout(text)
+	if o.OnTimeout != policy.Abort && o.OnTimeout != policy.Ignore {
+		return at(n, errors.Errorf("%q is neither %s nor %s", text, policy.Abort, policy.Ignore))
 	}
 	return nil
 }
