@@ -146,6 +146,7 @@ func (s still) Nodes(context.Context) ([]fleet.Node, error)                  { r
 func (still) Slots(context.Context) (map[string]string, error)               { return map[string]string{}, nil }
 func (still) ForgetSlots()                                                   {}
 func (still) Live(context.Context, string) (fleet.Node, bool, error)         { panic("looked live") }
+func (still) Look(context.Context, string, policy.Look) (fleet.Look, error)  { panic("looked live") }
 func (still) Exists(context.Context, string, string) (bool, error)           { panic("looked live") }
 func (still) Write(context.Context, string, *policy.Change) error            { panic("wrote to a node") }
 func (still) ChangeSlots(context.Context, map[string]string, []string) error { panic("wrote slots") }

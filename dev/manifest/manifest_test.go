@@ -129,6 +129,7 @@ func TestRights(t *testing.T) {
 	for account, want := range map[string][]string{
 		"update-operator-controller": {
 			"/nodes " + nodeVerbs, "/pods list", "/pods/eviction create", "apps/daemonsets get",
+			"apps/deployments get", "apps/replicasets get", "apps/statefulsets get",
 			"bottlerocket:/configmaps create", "bottlerocket:/configmaps[update-state] get update", "bottlerocket:/pods watch",
 			"bottlerocket:/configmaps[update-acknowledged,update-policy] list watch", "bottlerocket:/events create patch",
 			"bottlerocket:coordination.k8s.io/leases create",

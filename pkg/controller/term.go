@@ -40,6 +40,7 @@ type Term struct {
 
 	mu     sync.Mutex
 	drains map[string]*draining
+	looks  map[string]*looking
 	// began is when the pass under way began; zero if there is none.
 	began time.Time
 	// passed holds, by UID, the phase and intent in which the last pass saw a node.
@@ -72,6 +73,7 @@ func NewTerm(c TermConfig) *Term {
 		c:       c,
 		changed: make(chan struct{}, 1),
 		drains:  map[string]*draining{},
+		looks:   map[string]*looking{},
 		passed:  map[string]passedOver{},
 		told:    map[string]policy.Reason{},
 		retry:   retryMin,
@@ -226,6 +228,9 @@ func (t *Term) gather(ctx context.Context) (fleet.Snapshot, policy.Settings, err
 		if d := t.drains[n.UID]; d != nil && n.Marks.Disruption != nil && d.since.Equal(n.Marks.Disruption.Since) {
 			n.Drain = d.found
 		}
+		if l := t.looks[n.UID]; l != nil && n.Marks.Disruption != nil && l.since.Equal(n.Marks.Disruption.Since) {
+			n.Look = l.found
+		}
 		n.PassedOver = t.passed[n.UID] == passedOver{n.Phase(), n.Marks.Intent.ID}
 	}
 	t.away = away
@@ -254,6 +259,11 @@ func (t *Term) remember(s fleet.Snapshot, out policy.Outcome) {
 	for uid, d := range t.drains {
 		if !disrupted[uid] && !d.running {
 			delete(t.drains, uid)
+		}
+	}
+	for uid, l := range t.looks {
+		if !disrupted[uid] && !l.running {
+			delete(t.looks, uid)
 		}
 	}
 }

@@ -103,6 +103,8 @@ type Disruption struct {
 	Soak *time.Time `json:"soak,omitempty"`
 	// Returned is when the node first came back, by the controller's clock.
 	Returned *time.Time `json:"returned,omitempty"`
+	// Workloads had Ready pods on the node before the drain, as kind/namespace/name, with how many Ready pods each had.
+	Workloads map[string]int `json:"workloads,omitempty"`
 	// Asked is since when hooks are awaited, by the controller's clock.
 	Asked *time.Time `json:"asked,omitempty"`
 	// Before is what stood where our marks for others stand now, by their keys: a value, or nil for none.

@@ -72,6 +72,9 @@ func longest(c window.Calendar) time.Duration {
 func (p *planner) takes(g *part, enough time.Duration) time.Duration {
 	hooks := longestHook(g.rules.Hooks.AfterDrain) + longestHook(g.rules.Hooks.BeforeUncordon)
 	most, soak := g.rules.Drain+p.set.Deadlines.Reboot+p.set.Deadlines.Return+hooks, g.rules.Soak
+	if len(g.rules.Verify.Pods) > 0 {
+		most += g.rules.Verify.Deadline
+	}
 	if most+soak <= enough {
 		return most + soak
 	}

@@ -36,7 +36,7 @@ func keep(n *fleet.Node) *Change {
 	c := &Change{ResourceVersion: n.ResourceVersion, Marks: n.Marks}
 	if d := n.Marks.Disruption; d != nil {
 		copied := *d
-		copied.Before = maps.Clone(d.Before)
+		copied.Before, copied.Workloads = maps.Clone(d.Before), maps.Clone(d.Workloads)
 		c.Marks.Disruption = &copied
 	}
 	if f := n.Marks.Failure; f != nil {

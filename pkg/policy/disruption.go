@@ -34,6 +34,7 @@ func (p *planner) draining(n *fleet.Node) {
 		end := p.balanced(n)
 		p.wakeAt(end)
 		p.wait(n, phase, ReasonLeavingBalancers, say("load balancers have until {t} to send nothing to the node any more").at(end).over(end))
+	case !p.baseline(n):
 	case n.Drain == nil || !p.Now.Before(n.Drain.Next):
 		r, message := drainWait(n)
 		p.step(n, phase, intent.ActDrain, r, message, nil)
@@ -178,6 +179,7 @@ func (p *planner) returning(n *fleet.Node) {
 	}
 	confirmed := confirmed(n)
 	switch {
+	case confirmed && n.Ready && (failed || m.Report.Current == m.Intent.Target) && p.podsAwaited(n):
 	case confirmed && n.Ready && (failed || m.Report.Current == m.Intent.Target) && p.hooked(n, phase, beforeUncordon, p.place(n).rules.Hooks.BeforeUncordon):
 	case confirmed && n.Ready && failed:
 		c := p.returned(n)
@@ -264,13 +266,21 @@ func (p *planner) verifying(n *fleet.Node) {
 		p.wait(n, phase, ReasonReturning, verbatim(returnWait(n)))
 		return
 	}
+	if p.workloadsAwaited(n) {
+		return
+	}
 	c := keep(n)
 	c.include(n)
 	c.unprotect(n)
 	c.Marks.Disruption, c.Marks.Waiting = nil, nil
 	c.Marks.Intent.Target, c.Marks.Intent.RebootFrom = "", ""
 	r, message := ReasonVerified, "Ready for the whole soak on the version that it ran before"
-	if m.Intent.Target != "" {
+	switch {
+	case m.Intent.Target != "" && p.workloadsLate(n):
+		r, message = ReasonWorkloadsUnwell, n.Look.Unwell+n.Look.Failed
+		c.fail(m.Intent.Target, r, message, p.Now, p.set)
+		c.remember(n, marker.OutcomeFailed, r, p.Now)
+	case m.Intent.Target != "":
 		r, message = ReasonUpdated, "updated to "+m.Intent.Target
 		c.Marks.Failure = nil
 		c.remember(n, marker.OutcomeUpdated, r, p.Now)
@@ -335,10 +345,13 @@ func (p *planner) isLost(n *fleet.Node) bool {
 		}
 		known := m.Report.Answer(m.Intent.ID) == marker.StateError || m.Report.Current == m.Intent.Target
 		well := n.Ready && confirmed(n) && known
-		if well {
-			return p.hookLate(n)
+		switch {
+		case !well:
+			return p.past(n, m.Intent.Time, d.Reboot+d.Return)
+		case p.podsUnwell(n):
+			return p.past(n, m.Intent.Time, d.Reboot+d.Return+p.place(n).rules.Verify.Deadline)
 		}
-		return p.past(n, m.Intent.Time, d.Reboot+d.Return)
+		return p.hookLate(n)
 	case intent.PhaseVerifying:
 		// A node that comes and goes is never well for a whole soak, and Lost like one that stays away.
 		well := n.Ready && n.BootID == m.Report.BootID && n.OSVersion == m.Report.Current

@@ -63,6 +63,7 @@ func draining(n *fleet.Node) {
 	n.Unschedulable = true
 	n.Marks.Intent.RebootFrom = "b1"
 	n.Marks.Disruption = &marker.Disruption{Since: now.Add(-time.Minute)}
+	n.Look = &fleet.Look{For: fleet.LookBaseline}
 	n.Marks.Waiting = &marker.Waiting{Reason: string(policy.ReasonDraining), Message: "x"}
 }
 

@@ -81,12 +81,18 @@ const (
 	ReasonDrainFailing Reason = "DrainFailing"
 	// ReasonHookAwaited: a hook of the policy has not answered yet.
 	ReasonHookAwaited Reason = "HookAwaited"
+	// ReasonLookFailing: what the node carries can't be looked at.
+	ReasonLookFailing Reason = "LookFailing"
 	// ReasonRebooting: the agent is at it.
 	ReasonRebooting Reason = "Rebooting"
 	// ReasonReturning: the kubelet doesn't show the new boot, Ready and the version yet.
 	ReasonReturning Reason = "Returning"
+	// ReasonPodsAwaited: pods that the policy wants on the node itself are not Ready there.
+	ReasonPodsAwaited Reason = "PodsAwaited"
 	// ReasonSoaking: Ready on its new boot; the soak runs.
 	ReasonSoaking Reason = "Soaking"
+	// ReasonWorkloadsAwaited: a workload that had Ready pods on the node has less of them than before.
+	ReasonWorkloadsAwaited Reason = "WorkloadsAwaited"
 	// ReasonUnwell: not Ready during the soak.
 	ReasonUnwell Reason = "Unwell"
 	// ReasonResetting: the agent undoes what is activated.
@@ -118,6 +124,7 @@ const (
 	ReasonRebootDeadline  Reason = "RebootDeadline"
 	ReasonRebootFailed    Reason = "RebootFailed"
 	ReasonRolledBack      Reason = "RolledBack"
+	ReasonWorkloadsUnwell Reason = "WorkloadsUnwell"
 	ReasonCordonTaken     Reason = "CordonTaken"
 	ReasonRetryWanted     Reason = "RetryWanted"
 	ReasonClockCorrected  Reason = "ClockCorrected"
@@ -131,12 +138,12 @@ var reasons = []Reason{
 	ReasonBootUnconfirmed, ReasonStagingLimit, ReasonUnavailableLimit, ReasonDomainLimit, ReasonPolicyPaused,
 	ReasonPolicyUnreadable, ReasonWindowClosed, ReasonWindowTooShort, ReasonFrozen, ReasonAfterGroup, ReasonVersionDenied, ReasonHeld,
 	ReasonVersionTooNew, ReasonVersionStopped, ReasonBeingRemoved, ReasonTooManyLost, ReasonStateUnreadable, ReasonOnlySchedulableNode, ReasonControllerLast,
-	ReasonPreparing, ReasonLeavingBalancers, ReasonDraining, ReasonEvictionBlocked, ReasonDrainFailing, ReasonHookAwaited, ReasonRebooting, ReasonReturning,
-	ReasonSoaking, ReasonUnwell, ReasonResetting, ReasonLost, ReasonLeaving,
+	ReasonPreparing, ReasonLeavingBalancers, ReasonDraining, ReasonEvictionBlocked, ReasonDrainFailing, ReasonHookAwaited, ReasonLookFailing, ReasonRebooting,
+	ReasonReturning, ReasonPodsAwaited, ReasonSoaking, ReasonWorkloadsAwaited, ReasonUnwell, ReasonResetting, ReasonLost, ReasonLeaving,
 	ReasonManaged, ReasonUpdateAvailable, ReasonSlotGranted, ReasonDrained, ReasonRebootedEarly, ReasonReturned,
 	ReasonUpdated, ReasonVerified, ReasonSoakRestarted, ReasonResetDone, ReasonAlreadyOnTarget, ReasonOfferWithdrawn,
 	ReasonPrepareFailed, ReasonPrepareDeadline, ReasonDrainDeadline, ReasonHookFailed, ReasonRebootDeadline, ReasonRebootFailed,
-	ReasonRolledBack, ReasonCordonTaken, ReasonRetryWanted, ReasonClockCorrected, ReasonSlotOrphaned, ReasonNodeGone,
+	ReasonRolledBack, ReasonWorkloadsUnwell, ReasonCordonTaken, ReasonRetryWanted, ReasonClockCorrected, ReasonSlotOrphaned, ReasonNodeGone,
 }
 
 // Reasons is the closed list.
@@ -148,7 +155,7 @@ func (r Reason) Troubling() bool {
 	switch r {
 	case ReasonMarksUnreadable, ReasonInterfaceUnsupported, ReasonAnotherUpdater, ReasonHostError, ReasonLost, ReasonTooManyLost, ReasonStateUnreadable,
 		ReasonUnwell, ReasonPrepareFailed, ReasonPrepareDeadline, ReasonDrainDeadline, ReasonHookFailed, ReasonRebootDeadline,
-		ReasonRebootFailed, ReasonRolledBack, ReasonEvictionBlocked, ReasonDrainFailing:
+		ReasonRebootFailed, ReasonRolledBack, ReasonWorkloadsUnwell, ReasonEvictionBlocked, ReasonDrainFailing, ReasonLookFailing:
 		return true
 	}
 	return false

@@ -66,6 +66,8 @@ type Rules struct {
 	Protect bool
 	// Hooks are what others do to a node while it is out of service.
 	Hooks Hooks
+	// Verify is what must be well after an update, beside the node.
+	Verify Verify
 }
 
 // Balancers is what load balancers are told.
@@ -130,6 +132,7 @@ func DefaultSettings() Settings {
 		Rules: Rules{
 			MaxUnavailable: Count(1), FitWindow: true, StageOutside: true, WhenClosed: Return,
 			Soak: time.Minute, Drain: 30 * time.Minute, Balancers: Balancers{Exclude: true}, Protect: true,
+			Verify: Verify{Deadline: 10 * time.Minute, OnWorkloads: FailOnWorkloads},
 		},
 		MaxLost:          Count(1),
 		MaxStaging:       10,
@@ -175,6 +178,9 @@ func (r Rules) validate() error {
 		return errors.Errorf("loadBalancers.wait is %s: give 0 or more, and less than drain.timeout, which is %s and counts from the cordon too", r.Balancers.Wait, r.Drain)
 	}
 	if err := r.Hooks.validate(); err != nil {
+		return err
+	}
+	if err := r.Verify.validate(); err != nil {
 		return err
 	}
 	for _, t := range r.Topology {

@@ -208,7 +208,39 @@ func (r *rules) into(out *policy.Rules, zones Zones) error {
 		hooks(&out.Hooks.AfterDrain, h.AfterDrain)
 		hooks(&out.Hooks.BeforeUncordon, h.BeforeUncordon)
 	}
+	if err := r.verify(&out.Verify); err != nil {
+		return err
+	}
 	return r.calendar(&out.Calendar, zones)
+}
+
+func (r *rules) verify(out *policy.Verify) error {
+	v := r.Verify
+	if v == nil {
+		return nil
+	}
+	lasting(&out.Deadline, v.Deadline)
+	if v.OnWorkloads != nil {
+		out.OnWorkloads = policy.OnWorkloads(*v.OnWorkloads)
+		if out.OnWorkloads != policy.FailOnWorkloads && out.OnWorkloads != policy.IgnoreWorkloads {
+			return errors.Errorf("verify.onWorkloads is %q: give %s or %s", *v.OnWorkloads, policy.FailOnWorkloads, policy.IgnoreWorkloads)
+		}
+	}
+	if v.Pods == nil {
+		return nil
+	}
+	out.Pods = nil
+	for i, p := range *v.Pods {
+		if p.Selector == nil {
+			return errors.Errorf("verify.pods[%d] has no selector: name pods by their labels", i)
+		}
+		s, err := p.Selector.selector()
+		if err != nil {
+			return errors.WithMessagef(err, "verify.pods[%d]", i)
+		}
+		out.Pods = append(out.Pods, policy.PodSelector{Namespace: p.Namespace, Selector: s})
+	}
+	return nil
 }
 
 func hooks(into *[]policy.Hook, list *[]hook) {
@@ -297,13 +329,13 @@ func (s *selector) selector() (policy.Selector, error) {
 		needs := r.Operator == policy.In || r.Operator == policy.NotIn
 		switch {
 		case r.Key == "":
-			return nil, errors.New("an expression of its nodeSelector has no key")
+			return nil, errors.New("an expression of its selector has no key")
 		case !slices.Contains(policy.Operators(), r.Operator):
-			return nil, errors.Errorf("operator %q of its nodeSelector is none of %v", e.Operator, policy.Operators())
+			return nil, errors.Errorf("operator %q of its selector is none of %v", e.Operator, policy.Operators())
 		case needs && len(r.Values) == 0:
-			return nil, errors.Errorf("operator %s on %q of its nodeSelector needs values", r.Operator, r.Key)
+			return nil, errors.Errorf("operator %s on %q of its selector needs values", r.Operator, r.Key)
 		case !needs && len(r.Values) > 0:
-			return nil, errors.Errorf("operator %s on %q of its nodeSelector takes no values", r.Operator, r.Key)
+			return nil, errors.Errorf("operator %s on %q of its selector takes no values", r.Operator, r.Key)
 		}
 		out = append(out, r)
 	}

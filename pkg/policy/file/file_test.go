@@ -116,3 +116,23 @@ func TestHooks(t *testing.T) {
 		assert.ErrorContains(t, err, want)
 	}
 }
+
+// Verify is a group's own where it says so.
+func TestVerify(t *testing.T) {
+	set, err := decode("version: 1\nverify: {pods: [{namespace: kube-system, selector: {matchLabels: {app: cni}}}], deadline: 5m}\n" +
+		"groups: [{name: g, nodeSelector: {}, verify: {pods: [], onWorkloads: ignore}}]\n")
+	assert.NilError(t, err)
+	assert.DeepEqual(t, set.Verify, policy.Verify{Pods: []policy.PodSelector{{Namespace: "kube-system", Selector: policy.Selector{{Key: "app", Operator: policy.In, Values: []string{"cni"}}}}},
+		Deadline: 5 * time.Minute, OnWorkloads: policy.FailOnWorkloads})
+	assert.DeepEqual(t, set.Groups[0].Verify, policy.Verify{Deadline: 5 * time.Minute, OnWorkloads: policy.IgnoreWorkloads})
+	for text, want := range map[string]string{
+		"{onWorkloads: wait}":      `verify.onWorkloads is "wait": give fail or ignore`,
+		"{deadline: 0s}":           "verify.deadline is 0s",
+		"{pods: [{namespace: x}]}": "verify.pods[0] has no selector",
+		"{pods: [{selector: {}}]}": "chooses every pod",
+		"{pods: [{selector: {matchExpressions: [{key: a, operator: Is}]}}]}": `verify.pods[0]: operator "Is" of its selector`,
+	} {
+		_, err := decode("version: 1\nverify: " + text + "\n")
+		assert.ErrorContains(t, err, want)
+	}
+}

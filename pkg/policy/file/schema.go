@@ -55,6 +55,11 @@ type rules struct {
 		AfterDrain     *[]hook `yaml:"afterDrain"`
 		BeforeUncordon *[]hook `yaml:"beforeUncordon"`
 	} `yaml:"hooks"`
+	Verify *struct {
+		Pods        *[]pods   `yaml:"pods"`
+		Deadline    *duration `yaml:"deadline"`
+		OnWorkloads *string   `yaml:"onWorkloads"`
+	} `yaml:"verify"`
 }
 
 type group struct {
@@ -78,6 +83,11 @@ type topology struct {
 	Key            string `yaml:"key"`
 	MaxUnavailable *limit `yaml:"maxUnavailable"`
 	MaxDomains     *int   `yaml:"maxDomains"`
+}
+
+type pods struct {
+	Namespace string    `yaml:"namespace"`
+	Selector  *selector `yaml:"selector"`
 }
 
 type hook struct {

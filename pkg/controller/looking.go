@@ -1,0 +1,58 @@
+package controller
+
+import (
+	"context"
+	"time"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+)
+
+const (
+	// lookSoon is the pause after a look that didn't find all well, doubled by each further one up to lookLate.
+	lookSoon = time.Second
+	lookLate = 10 * time.Second
+)
+
+// looking is what this process has seen of what one node carries.
+type looking struct {
+	// since tells one disruption of a node from the next.
+	since   time.Time
+	running bool
+	found   *fleet.Look
+	pause   time.Duration
+}
+
+// look starts one live look, unless one is under way. Its end asks for another pass of the term.
+func (t *Term) look(ctx context.Context, s fleet.Snapshot, step policy.Step) {
+	since := disruptedSince(s, step)
+	t.mu.Lock()
+	l := t.looks[step.UID]
+	if l == nil || !l.since.Equal(since) && !l.running {
+		l = &looking{since: since}
+		t.looks[step.UID] = l
+	}
+	if l.running {
+		t.mu.Unlock()
+		return
+	}
+	l.running = true
+	t.mu.Unlock()
+	t.c.Spawn(func() {
+		found, err := t.c.Cluster.Look(ctx, step.Node, *step.Look)
+		if err != nil {
+			found.Failed = err.Error()
+		}
+		found.For = step.Look.For
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		l.running = false
+		if l.found == nil || l.found.For != found.For {
+			l.pause = 0
+		}
+		l.pause = min(max(2*l.pause, lookSoon), lookLate)
+		found.Next = t.c.Now().Add(l.pause)
+		l.found = &found
+		t.Changed()
+	})
+}
