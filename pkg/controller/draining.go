@@ -65,6 +65,9 @@ func (t *Term) drain(ctx context.Context, s fleet.Snapshot, step policy.Step) {
 			found.Failed = err.Error()
 		}
 		t.found(d, found, r.Evicted > 0)
+		if found.Remaining > 0 {
+			t.forgetVolumes(step.UID)
+		}
 	})
 }
 
@@ -117,6 +120,7 @@ func (t *Term) stillEmpty(ctx context.Context, step policy.Step) (bool, error) {
 	t.mu.Lock()
 	d := t.drains[step.UID]
 	t.mu.Unlock()
+	t.forgetVolumes(step.UID)
 	if d != nil {
 		t.found(d, &fleet.Drain{Remaining: len(pods), Waiting: fmt.Sprintf("pod %s/%s came late", pods[0].Namespace, pods[0].Name)}, true)
 	}

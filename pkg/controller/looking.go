@@ -56,3 +56,12 @@ func (t *Term) look(ctx context.Context, s fleet.Snapshot, step policy.Step) {
 		t.Changed()
 	})
 }
+
+// forgetVolumes makes volumes be looked at anew: pods that were found late may have brought some.
+func (t *Term) forgetVolumes(uid string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if l := t.looks[uid]; l != nil && l.found != nil && l.found.For == fleet.LookVolumes {
+		l.found = nil
+	}
+}

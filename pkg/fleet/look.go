@@ -9,6 +9,8 @@ type LookFor string
 const (
 	// LookBaseline: which workloads have Ready pods on the node, before any of them is evicted.
 	LookBaseline LookFor = "baseline"
+	// LookVolumes: if volumes of the pods that were evicted are still attached.
+	LookVolumes LookFor = "volumes"
 	// LookPods: if certain pods are Ready on the node itself.
 	LookPods LookFor = "pods"
 	// LookWorkloads: if the workloads of the baseline are as Ready as they were.
@@ -20,6 +22,8 @@ type Look struct {
 	For LookFor
 	// Workloads are those of the baseline, with how many Ready pods each had in the whole cluster.
 	Workloads map[string]int
+	// Attachments are the names of the volume attachments that are waited for.
+	Attachments []string
 	// Unwell is a sentence on the first thing that isn't well; empty if all is.
 	Unwell string
 	// Failed is a sentence on why nothing could be seen; nothing is known then.

@@ -34,6 +34,8 @@ func (k *Cluster) Look(ctx context.Context, node string, q policy.Look) (fleet.L
 	switch q.For {
 	case fleet.LookBaseline:
 		l.Workloads, err = baseline(ctx, k.c.Client, node)
+	case fleet.LookVolumes:
+		l.Attachments, l.Unwell, err = attachedVolumes(ctx, k.c.Client, node, q.Attachments)
 	case fleet.LookPods:
 		l.Unwell, err = unwellPods(ctx, k.c.Client, node, q.Pods)
 	case fleet.LookWorkloads:

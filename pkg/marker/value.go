@@ -105,6 +105,8 @@ type Disruption struct {
 	Returned *time.Time `json:"returned,omitempty"`
 	// Workloads had Ready pods on the node before the drain, as kind/namespace/name, with how many Ready pods each had.
 	Workloads map[string]int `json:"workloads,omitempty"`
+	// Drained is since when volumes are awaited on the empty node, by the controller's clock.
+	Drained *time.Time `json:"drained,omitempty"`
 	// Asked is since when hooks are awaited, by the controller's clock.
 	Asked *time.Time `json:"asked,omitempty"`
 	// Before is what stood where our marks for others stand now, by their keys: a value, or nil for none.

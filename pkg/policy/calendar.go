@@ -71,7 +71,7 @@ func longest(c window.Calendar) time.Duration {
 // enough nobody measures.
 func (p *planner) takes(g *part, enough time.Duration) time.Duration {
 	hooks := longestHook(g.rules.Hooks.AfterDrain) + longestHook(g.rules.Hooks.BeforeUncordon)
-	most, soak := g.rules.Drain+p.set.Deadlines.Reboot+p.set.Deadlines.Return+hooks, g.rules.Soak
+	most, soak := g.rules.Drain+p.set.Deadlines.Reboot+p.set.Deadlines.Return+g.rules.Volumes.Wait+hooks, g.rules.Soak
 	if len(g.rules.Verify.Pods) > 0 {
 		most += g.rules.Verify.Deadline
 	}

@@ -47,18 +47,21 @@ func (p *planner) draining(n *fleet.Node) {
 
 // drained goes on with a node that has nothing left to evict.
 func (p *planner) drained(n *fleet.Node) {
-	if p.hooked(n, intent.PhaseDraining, afterDrain, p.place(n).rules.Hooks.AfterDrain) {
+	if p.volumesAwaited(n) || p.hooked(n, intent.PhaseDraining, afterDrain, p.place(n).rules.Hooks.AfterDrain) {
 		return
 	}
 	p.askReboot(n, ReasonDrained, "nothing is left to evict")
 }
 
-// pastDrain tells if a drain has taken too long. What hooks take is theirs; if pods come late the drain has its time
-// once more.
+// pastDrain tells if a drain has taken too long. What volumes and hooks take is theirs; if pods come late the drain has
+// its time once more.
 func (p *planner) pastDrain(n *fleet.Node) bool {
 	d, r := n.Marks.Disruption, p.place(n).rules
-	if d.Asked != nil {
+	switch {
+	case d.Asked != nil:
 		return p.past(n, *d.Asked, longestHook(r.Hooks.AfterDrain)+r.Drain)
+	case d.Drained != nil:
+		return p.past(n, *d.Drained, r.Volumes.Wait+r.Drain)
 	}
 	return p.past(n, d.Since, r.Drain)
 }

@@ -141,7 +141,10 @@ func cordonedSince(ago time.Duration) change {
 	return func(n *fleet.Node) { n.Marks.Disruption.Since = now.Add(-ago) }
 }
 
-func drain(d fleet.Drain) change { return func(n *fleet.Node) { n.Drain = &d } }
+// drain is an eviction pass, after which no volume is left attached.
+func drain(d fleet.Drain) change {
+	return func(n *fleet.Node) { n.Drain, n.Look = &d, &fleet.Look{For: fleet.LookVolumes} }
+}
 
 func failedOnce(retryAfter time.Duration, versions ...string) change {
 	return func(n *fleet.Node) {

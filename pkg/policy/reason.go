@@ -79,6 +79,8 @@ const (
 	ReasonEvictionBlocked Reason = "EvictionBlocked"
 	// ReasonDrainFailing: the eviction pass itself fails.
 	ReasonDrainFailing Reason = "DrainFailing"
+	// ReasonVolumesAttached: volumes of pods that were evicted are still attached to the node.
+	ReasonVolumesAttached Reason = "VolumesAttached"
 	// ReasonHookAwaited: a hook of the policy has not answered yet.
 	ReasonHookAwaited Reason = "HookAwaited"
 	// ReasonLookFailing: what the node carries can't be looked at.
@@ -120,6 +122,7 @@ const (
 	ReasonPrepareFailed   Reason = "PrepareFailed"
 	ReasonPrepareDeadline Reason = "PrepareDeadline"
 	ReasonDrainDeadline   Reason = "DrainDeadline"
+	ReasonVolumesDeadline Reason = "VolumesDeadline"
 	ReasonHookFailed      Reason = "HookFailed"
 	ReasonRebootDeadline  Reason = "RebootDeadline"
 	ReasonRebootFailed    Reason = "RebootFailed"
@@ -138,11 +141,11 @@ var reasons = []Reason{
 	ReasonBootUnconfirmed, ReasonStagingLimit, ReasonUnavailableLimit, ReasonDomainLimit, ReasonPolicyPaused,
 	ReasonPolicyUnreadable, ReasonWindowClosed, ReasonWindowTooShort, ReasonFrozen, ReasonAfterGroup, ReasonVersionDenied, ReasonHeld,
 	ReasonVersionTooNew, ReasonVersionStopped, ReasonBeingRemoved, ReasonTooManyLost, ReasonStateUnreadable, ReasonOnlySchedulableNode, ReasonControllerLast,
-	ReasonPreparing, ReasonLeavingBalancers, ReasonDraining, ReasonEvictionBlocked, ReasonDrainFailing, ReasonHookAwaited, ReasonLookFailing, ReasonRebooting,
+	ReasonPreparing, ReasonLeavingBalancers, ReasonDraining, ReasonEvictionBlocked, ReasonDrainFailing, ReasonVolumesAttached, ReasonHookAwaited, ReasonLookFailing, ReasonRebooting,
 	ReasonReturning, ReasonPodsAwaited, ReasonSoaking, ReasonWorkloadsAwaited, ReasonUnwell, ReasonResetting, ReasonLost, ReasonLeaving,
 	ReasonManaged, ReasonUpdateAvailable, ReasonSlotGranted, ReasonDrained, ReasonRebootedEarly, ReasonReturned,
 	ReasonUpdated, ReasonVerified, ReasonSoakRestarted, ReasonResetDone, ReasonAlreadyOnTarget, ReasonOfferWithdrawn,
-	ReasonPrepareFailed, ReasonPrepareDeadline, ReasonDrainDeadline, ReasonHookFailed, ReasonRebootDeadline, ReasonRebootFailed,
+	ReasonPrepareFailed, ReasonPrepareDeadline, ReasonDrainDeadline, ReasonVolumesDeadline, ReasonHookFailed, ReasonRebootDeadline, ReasonRebootFailed,
 	ReasonRolledBack, ReasonWorkloadsUnwell, ReasonCordonTaken, ReasonRetryWanted, ReasonClockCorrected, ReasonSlotOrphaned, ReasonNodeGone,
 }
 
@@ -154,7 +157,7 @@ func Reasons() []Reason { return slices.Clone(reasons) }
 func (r Reason) Troubling() bool {
 	switch r {
 	case ReasonMarksUnreadable, ReasonInterfaceUnsupported, ReasonAnotherUpdater, ReasonHostError, ReasonLost, ReasonTooManyLost, ReasonStateUnreadable,
-		ReasonUnwell, ReasonPrepareFailed, ReasonPrepareDeadline, ReasonDrainDeadline, ReasonHookFailed, ReasonRebootDeadline,
+		ReasonUnwell, ReasonPrepareFailed, ReasonPrepareDeadline, ReasonDrainDeadline, ReasonVolumesDeadline, ReasonHookFailed, ReasonRebootDeadline,
 		ReasonRebootFailed, ReasonRolledBack, ReasonWorkloadsUnwell, ReasonEvictionBlocked, ReasonDrainFailing, ReasonLookFailing:
 		return true
 	}

@@ -64,6 +64,8 @@ type Rules struct {
 	Balancers Balancers
 	// Protect: autoscalers are told to leave nodes alone while they are in our hands. Default true.
 	Protect bool
+	// Volumes is what is made of volumes that are still attached when the node is empty.
+	Volumes Volumes
 	// Hooks are what others do to a node while it is out of service.
 	Hooks Hooks
 	// Verify is what must be well after an update, beside the node.
@@ -132,7 +134,8 @@ func DefaultSettings() Settings {
 		Rules: Rules{
 			MaxUnavailable: Count(1), FitWindow: true, StageOutside: true, WhenClosed: Return,
 			Soak: time.Minute, Drain: 30 * time.Minute, Balancers: Balancers{Exclude: true}, Protect: true,
-			Verify: Verify{Deadline: 10 * time.Minute, OnWorkloads: FailOnWorkloads},
+			Volumes: Volumes{Wait: 5 * time.Minute, OnTimeout: Ignore},
+			Verify:  Verify{Deadline: 10 * time.Minute, OnWorkloads: FailOnWorkloads},
 		},
 		MaxLost:          Count(1),
 		MaxStaging:       10,
@@ -176,6 +179,9 @@ func (r Rules) validate() error {
 		return errors.Errorf("drain is %s: give a duration such as 30m", r.Drain)
 	case r.Balancers.Wait < 0 || r.Balancers.Wait >= r.Drain:
 		return errors.Errorf("loadBalancers.wait is %s: give 0 or more, and less than drain.timeout, which is %s and counts from the cordon too", r.Balancers.Wait, r.Drain)
+	}
+	if r.Volumes.Wait < 0 {
+		return errors.Errorf("volumes.wait is %s: give 0 or more", r.Volumes.Wait)
 	}
 	if err := r.Hooks.validate(); err != nil {
 		return err

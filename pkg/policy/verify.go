@@ -65,6 +65,8 @@ type Look struct {
 	Pods []PodSelector
 	// Workloads are those of the baseline.
 	Workloads map[string]int
+	// Attachments were found before; nil looks for them.
+	Attachments []string
 }
 
 // look asks for a live look unless its answer is there, and not too old.

@@ -133,8 +133,8 @@ func (s Scenario) settings() policy.Settings {
 	set.Drain, set.IgnoreAfter = 4*time.Minute, 20*time.Minute
 	set.RetryBase, set.RetryMax = time.Minute, 10*time.Minute
 	set.HandsOff = 2 * time.Minute
-	// The simulated API server has no Deployments.
-	set.Verify.OnWorkloads = policy.IgnoreWorkloads
+	// The simulated API server has no Deployments, and no volumes.
+	set.Volumes.Wait, set.Verify.OnWorkloads = 0, policy.IgnoreWorkloads
 	return set
 }
 

@@ -204,6 +204,12 @@ func (r *rules) into(out *policy.Rules, zones Zones) error {
 		}
 		out.Protect = *r.Autoscalers == protect
 	}
+	if v := r.Volumes; v != nil {
+		lasting(&out.Volumes.Wait, v.Wait)
+		if v.OnTimeout != nil {
+			out.Volumes.OnTimeout = v.OnTimeout.OnTimeout
+		}
+	}
 	if h := r.Hooks; h != nil {
 		hooks(&out.Hooks.AfterDrain, h.AfterDrain)
 		hooks(&out.Hooks.BeforeUncordon, h.BeforeUncordon)

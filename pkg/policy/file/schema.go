@@ -51,7 +51,11 @@ type rules struct {
 		Wait    *duration `yaml:"wait"`
 	} `yaml:"loadBalancers"`
 	Autoscalers *string `yaml:"autoscalers"`
-	Hooks       *struct {
+	Volumes     *struct {
+		Wait      *duration  `yaml:"wait"`
+		OnTimeout *onTimeout `yaml:"onTimeout"`
+	} `yaml:"volumes"`
+	Hooks *struct {
 		AfterDrain     *[]hook `yaml:"afterDrain"`
 		BeforeUncordon *[]hook `yaml:"beforeUncordon"`
 	} `yaml:"hooks"`
