@@ -198,5 +198,5 @@ func report(l *planned, by string) *Plan {
 
 // waits tells of acts by which nothing starts: what people read is written, or a drain or a look goes on.
 func waits(a intent.Act) bool {
-	return slices.Contains([]intent.Act{"", intent.ActNote, intent.ActDrain, intent.ActLook}, a)
+	return slices.Contains([]intent.Act{"", intent.ActNote, intent.ActDrain, intent.ActCheck}, a)
 }

@@ -57,8 +57,8 @@ func (t *Term) do(ctx context.Context, s fleet.Snapshot, task policy.Task) (bool
 	case policy.TaskDrain:
 		t.drain(ctx, s, step)
 		return true, nil
-	case policy.TaskLook:
-		t.look(ctx, s, step)
+	case policy.TaskCheck:
+		t.check(ctx, s, step)
 		return true, nil
 	case policy.TaskLookGone:
 		there, err := t.c.Cluster.Exists(ctx, step.Node, step.UID)

@@ -27,8 +27,8 @@ type Cluster interface {
 	// new ones.
 	Seen() map[string]time.Time
 	RecordVersions(ctx context.Context, versions []string, now time.Time) error
-	// Look looks live at what a node carries.
-	Look(ctx context.Context, node string, q policy.Look) (fleet.Look, error)
+	// Check looks live at what a node carries.
+	Check(ctx context.Context, node string, q policy.Check) (fleet.Checked, error)
 	// Live looks at a node as it is right now; false: it is gone. Nodes shows nothing older afterwards.
 	Live(ctx context.Context, node string) (fleet.Node, bool, error)
 	// Exists looks live.

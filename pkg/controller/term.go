@@ -40,7 +40,7 @@ type Term struct {
 
 	mu     sync.Mutex
 	drains map[string]*draining
-	looks  map[string]*looking
+	checks map[string]*checking
 	// began is when the pass under way began; zero if there is none.
 	began time.Time
 	// passed holds, by UID, the phase and intent in which the last pass saw a node.
@@ -73,7 +73,7 @@ func NewTerm(c TermConfig) *Term {
 		c:       c,
 		changed: make(chan struct{}, 1),
 		drains:  map[string]*draining{},
-		looks:   map[string]*looking{},
+		checks:  map[string]*checking{},
 		passed:  map[string]passedOver{},
 		told:    map[string]policy.Reason{},
 		retry:   retryMin,
@@ -228,8 +228,8 @@ func (t *Term) gather(ctx context.Context) (fleet.Snapshot, policy.Settings, err
 		if d := t.drains[n.UID]; d != nil && n.Marks.Disruption != nil && d.since.Equal(n.Marks.Disruption.Since) {
 			n.Drain = d.found
 		}
-		if l := t.looks[n.UID]; l != nil && n.Marks.Disruption != nil && l.since.Equal(n.Marks.Disruption.Since) {
-			n.Look = l.found
+		if l := t.checks[n.UID]; l != nil && n.Marks.Disruption != nil && l.since.Equal(n.Marks.Disruption.Since) {
+			n.Checked = l.found
 		}
 		n.PassedOver = t.passed[n.UID] == passedOver{n.Phase(), n.Marks.Intent.ID}
 	}
@@ -261,9 +261,9 @@ func (t *Term) remember(s fleet.Snapshot, out policy.Outcome) {
 			delete(t.drains, uid)
 		}
 	}
-	for uid, l := range t.looks {
+	for uid, l := range t.checks {
 		if !disrupted[uid] && !l.running {
-			delete(t.looks, uid)
+			delete(t.checks, uid)
 		}
 	}
 }

@@ -72,8 +72,8 @@ type Node struct {
 	// PassedOver: this process has made a whole pass over the node in the phase that it is in, so
 	// deadlines of that phase may fire.
 	PassedOver bool
-	// Look is the last live look of this process in the current disruption; nil if there was none.
-	Look *Look
+	// Checked is the last live look of this process in the current disruption; nil if there was none.
+	Checked *Checked
 	// Drain is the last eviction pass of this process over the current disruption; nil if there was none.
 	Drain *Drain
 }

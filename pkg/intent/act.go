@@ -21,8 +21,8 @@ const (
 	ActCordon Act = "Cordon"
 	// ActDrain is one eviction pass; it writes nothing to the node.
 	ActDrain Act = "Drain"
-	// ActLook is one live look at what the node carries; it writes nothing to the node.
-	ActLook Act = "Look"
+	// ActCheck is one live look at what the node carries; it writes nothing to the node.
+	ActCheck Act = "Check"
 	// ActReboot asks a drained node to activate and reboot.
 	ActReboot Act = "Reboot"
 	// ActReturn uncordons a node that came back; the slot is held on.
@@ -64,7 +64,7 @@ var transitions = []Transition{
 	{ActPrepare, []Phase{PhaseIdle}, marker.ActionPrepareUpdate, PhasePreparing},
 	{ActCordon, []Phase{PhasePrepared}, "", PhaseDraining},
 	{ActDrain, []Phase{PhaseDraining}, "", ""},
-	{ActLook, []Phase{PhaseDraining, PhaseReturning, PhaseVerifying}, "", ""},
+	{ActCheck, []Phase{PhaseDraining, PhaseReturning, PhaseVerifying}, "", ""},
 	{ActReboot, []Phase{PhaseDraining}, marker.ActionRebootUpdate, PhaseRebooting},
 	{ActReturn, []Phase{PhaseReturning}, marker.ActionStabilize, PhaseVerifying},
 	{ActRecordon, []Phase{PhaseVerifying}, "", ""},

@@ -37,9 +37,9 @@ func TestAttachedVolumes(t *testing.T) {
 	stays := []runtime.Object{daemon, claim("kept", "v-kept"), claim("daemon-scratch", "v-scratch"),
 		attachment("csi-kept", "a", "v-kept", true), attachment("csi-scratch", "a", "v-scratch", true),
 		attachment("csi-elsewhere", "b", "v-b", true), attachment("csi-detached", "a", "v-off", false)}
-	look := func(objects []runtime.Object, before ...string) fleet.Look {
+	look := func(objects []runtime.Object, before ...string) fleet.Checked {
 		k := &Cluster{c: ClusterConfig{Client: fake.NewClientset(objects...)}}
-		l, err := k.Look(t.Context(), "a", policy.Look{For: fleet.LookVolumes, Attachments: before})
+		l, err := k.Check(t.Context(), "a", policy.Check{For: fleet.CheckVolumes, Attachments: before})
 		assert.NilError(t, err)
 		return l
 	}

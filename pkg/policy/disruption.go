@@ -53,17 +53,10 @@ func (p *planner) drained(n *fleet.Node) {
 	p.askReboot(n, ReasonDrained, "nothing is left to evict")
 }
 
-// pastDrain tells if a drain has taken too long. What volumes and hooks take is theirs; if pods come late the drain has
-// its time once more.
+// pastDrain tells if a drain has taken too long.
 func (p *planner) pastDrain(n *fleet.Node) bool {
-	d, r := n.Marks.Disruption, p.place(n).rules
-	switch {
-	case d.Asked != nil:
-		return p.past(n, *d.Asked, longestHook(r.Hooks.AfterDrain)+r.Drain)
-	case d.Drained != nil:
-		return p.past(n, *d.Drained, r.Volumes.Wait+r.Drain)
-	}
-	return p.past(n, d.Since, r.Drain)
+	since, more := p.drainSince(n)
+	return p.past(n, since, p.place(n).rules.Drain+more)
 }
 
 // rebooted tells if the kubelet names another boot than the one to be left behind. No name is no word.
@@ -280,7 +273,7 @@ func (p *planner) verifying(n *fleet.Node) {
 	r, message := ReasonVerified, "Ready for the whole soak on the version that it ran before"
 	switch {
 	case m.Intent.Target != "" && p.workloadsLate(n):
-		r, message = ReasonWorkloadsUnwell, n.Look.Unwell+n.Look.Failed
+		r, message = ReasonWorkloadsUnwell, n.Checked.Unwell+n.Checked.Failed
 		c.fail(m.Intent.Target, r, message, p.Now, p.set)
 		c.remember(n, marker.OutcomeFailed, r, p.Now)
 	case m.Intent.Target != "":

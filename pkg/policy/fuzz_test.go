@@ -48,9 +48,9 @@ func (c *choices) node(i int) fleet.Node {
 		func(n *fleet.Node) { n.Marks.Report.Current, n.OSVersion = "1.0.5", "1.0.5" },
 		inHands(marked), inHands(asked("after-drain.", time.Minute)), inHands(asked("after-drain.", time.Hour)), inHands(asked("before-uncordon.", time.Minute)),
 		inHands(asked("before-uncordon.", time.Hour)), hooksAnswered(healthy, quorum, released), unlooked, inHands(noted), drain(fleet.Drain{}),
-		looked(fleet.Look{For: fleet.LookBaseline, Workloads: map[string]int{"Deployment/a/b": 1}}), looked(fleet.Look{For: fleet.LookVolumes, Unwell: "v"}),
-		looked(fleet.Look{For: fleet.LookVolumes, Failed: "f"}), looked(fleet.Look{For: fleet.LookPods, Unwell: "p"}), looked(fleet.Look{For: fleet.LookPods}),
-		looked(fleet.Look{For: fleet.LookWorkloads, Unwell: "w"}), looked(fleet.Look{For: fleet.LookWorkloads}),
+		looked(fleet.Checked{For: fleet.CheckBaseline, Workloads: map[string]int{"Deployment/a/b": 1}}), looked(fleet.Checked{For: fleet.CheckVolumes, Unwell: "v"}),
+		looked(fleet.Checked{For: fleet.CheckVolumes, Failed: "f"}), looked(fleet.Checked{For: fleet.CheckPods, Unwell: "p"}), looked(fleet.Checked{For: fleet.CheckPods}),
+		looked(fleet.Checked{For: fleet.CheckWorkloads, Unwell: "w"}), looked(fleet.Checked{For: fleet.CheckWorkloads}),
 		stand(balancers, "mine"), stand(scaleDown, "mine"), stand(disrupt, "true"),
 	}
 	n := node(fmt.Sprintf("n%02d", i), situations[c.of(len(situations))], stageOf([]string{"canary", "production", "else"}[c.of(3)]), zone([]string{"x", "y", "z"}[c.of(3)]))

@@ -46,8 +46,8 @@ type Step struct {
 	Act     intent.Act `json:"act"`
 	Reason  Reason     `json:"reason"`
 	Message string     `json:"message,omitempty"`
-	// Look is what a step of that act looks at.
-	Look *Look `json:"-"`
+	// Check is what a step of that act looks at.
+	Check *Check `json:"-"`
 	// Change is what to write to the node; nil if the step writes nothing to it.
 	Change *Change `json:"-"`
 	// TakesSlot: the node must hold a slot before Change is written. FreesSlot: once it is written, the

@@ -83,8 +83,8 @@ const (
 	ReasonVolumesAttached Reason = "VolumesAttached"
 	// ReasonHookAwaited: a hook of the policy has not answered yet.
 	ReasonHookAwaited Reason = "HookAwaited"
-	// ReasonLookFailing: what the node carries can't be looked at.
-	ReasonLookFailing Reason = "LookFailing"
+	// ReasonCheckFailing: what the node carries can't be looked at.
+	ReasonCheckFailing Reason = "CheckFailing"
 	// ReasonRebooting: the agent is at it.
 	ReasonRebooting Reason = "Rebooting"
 	// ReasonReturning: the kubelet doesn't show the new boot, Ready and the version yet.
@@ -141,7 +141,7 @@ var reasons = []Reason{
 	ReasonBootUnconfirmed, ReasonStagingLimit, ReasonUnavailableLimit, ReasonDomainLimit, ReasonPolicyPaused,
 	ReasonPolicyUnreadable, ReasonWindowClosed, ReasonWindowTooShort, ReasonFrozen, ReasonAfterGroup, ReasonVersionDenied, ReasonHeld,
 	ReasonVersionTooNew, ReasonVersionStopped, ReasonBeingRemoved, ReasonTooManyLost, ReasonStateUnreadable, ReasonOnlySchedulableNode, ReasonControllerLast,
-	ReasonPreparing, ReasonLeavingBalancers, ReasonDraining, ReasonEvictionBlocked, ReasonDrainFailing, ReasonVolumesAttached, ReasonHookAwaited, ReasonLookFailing, ReasonRebooting,
+	ReasonPreparing, ReasonLeavingBalancers, ReasonDraining, ReasonEvictionBlocked, ReasonDrainFailing, ReasonVolumesAttached, ReasonHookAwaited, ReasonCheckFailing, ReasonRebooting,
 	ReasonReturning, ReasonPodsAwaited, ReasonSoaking, ReasonWorkloadsAwaited, ReasonUnwell, ReasonResetting, ReasonLost, ReasonLeaving,
 	ReasonManaged, ReasonUpdateAvailable, ReasonSlotGranted, ReasonDrained, ReasonRebootedEarly, ReasonReturned,
 	ReasonUpdated, ReasonVerified, ReasonSoakRestarted, ReasonResetDone, ReasonAlreadyOnTarget, ReasonOfferWithdrawn,
@@ -158,7 +158,7 @@ func (r Reason) Troubling() bool {
 	switch r {
 	case ReasonMarksUnreadable, ReasonInterfaceUnsupported, ReasonAnotherUpdater, ReasonHostError, ReasonLost, ReasonTooManyLost, ReasonStateUnreadable,
 		ReasonUnwell, ReasonPrepareFailed, ReasonPrepareDeadline, ReasonDrainDeadline, ReasonVolumesDeadline, ReasonHookFailed, ReasonRebootDeadline,
-		ReasonRebootFailed, ReasonRolledBack, ReasonWorkloadsUnwell, ReasonEvictionBlocked, ReasonDrainFailing, ReasonLookFailing:
+		ReasonRebootFailed, ReasonRolledBack, ReasonWorkloadsUnwell, ReasonEvictionBlocked, ReasonDrainFailing, ReasonCheckFailing:
 		return true
 	}
 	return false

@@ -58,9 +58,9 @@ func (v Verify) validate() error {
 	return nil
 }
 
-// Look is a live look at what a node carries.
-type Look struct {
-	For fleet.LookFor
+// Check is a live look at what a node carries.
+type Check struct {
+	For fleet.CheckFor
 	// Pods are those that must be Ready on the node.
 	Pods []PodSelector
 	// Workloads are those of the baseline.
@@ -69,9 +69,9 @@ type Look struct {
 	Attachments []string
 }
 
-// look asks for a live look unless its answer is there, and not too old.
-func (p *planner) look(n *fleet.Node, phase intent.Phase, q Look, waiting Reason) (*fleet.Look, bool) {
-	l := n.Look
+// check asks for a live look unless its answer is there, and not too old.
+func (p *planner) check(n *fleet.Node, phase intent.Phase, q Check, waiting Reason) (*fleet.Checked, bool) {
+	l := n.Checked
 	if l != nil && l.For == q.For && l.Well() {
 		return l, true
 	}
@@ -79,7 +79,7 @@ func (p *planner) look(n *fleet.Node, phase intent.Phase, q Look, waiting Reason
 	if l != nil && l.For == q.For {
 		message = verbatim(l.Unwell)
 		if l.Failed != "" {
-			r, message = ReasonLookFailing, verbatim(l.Failed)
+			r, message = ReasonCheckFailing, verbatim(l.Failed)
 		}
 		if p.Now.Before(l.Next) {
 			p.wakeAt(l.Next)
@@ -87,7 +87,7 @@ func (p *planner) look(n *fleet.Node, phase intent.Phase, q Look, waiting Reason
 			return nil, false
 		}
 	}
-	p.step(n, phase, intent.ActLook, r, message.String(), nil).Look = &q
+	p.step(n, phase, intent.ActCheck, r, message.String(), nil).Check = &q
 	return nil, false
 }
 
@@ -97,7 +97,7 @@ func (p *planner) baseline(n *fleet.Node) bool {
 	if p.place(n).rules.Verify.OnWorkloads != FailOnWorkloads || n.Marks.Disruption.Workloads != nil || n.Drain != nil {
 		return true
 	}
-	l, ok := p.look(n, intent.PhaseDraining, Look{For: fleet.LookBaseline}, ReasonDraining)
+	l, ok := p.check(n, intent.PhaseDraining, Check{For: fleet.CheckBaseline}, ReasonDraining)
 	if !ok {
 		return false
 	}
@@ -112,7 +112,7 @@ func (p *planner) baseline(n *fleet.Node) bool {
 
 // podsUnwell tells if pods that the policy wants on the node itself were seen not to be well there.
 func (p *planner) podsUnwell(n *fleet.Node) bool {
-	return len(p.place(n).rules.Verify.Pods) > 0 && n.Look != nil && n.Look.For == fleet.LookPods && !n.Look.Well()
+	return len(p.place(n).rules.Verify.Pods) > 0 && n.Checked != nil && n.Checked.For == fleet.CheckPods && !n.Checked.Well()
 }
 
 // podsAwaited settles a node that is well but for pods that must be Ready on it; false: they are.
@@ -122,17 +122,17 @@ func (p *planner) podsAwaited(n *fleet.Node) bool {
 		return false
 	}
 	if p.isLost(n) {
-		what := "is back, but " + n.Look.Unwell + n.Look.Failed
-		if p.Now.Before(n.Look.Next) {
-			p.wakeAt(n.Look.Next)
+		what := "is back, but " + n.Checked.Unwell + n.Checked.Failed
+		if p.Now.Before(n.Checked.Next) {
+			p.wakeAt(n.Checked.Next)
 			p.lostNode(n, what)
 			return true
 		}
 		// It is looked at on and on: what ends it is that they are Ready.
-		p.step(n, intent.PhaseLost, intent.ActLook, ReasonLost, n.Name+" "+what, nil).Look = &Look{For: fleet.LookPods, Pods: v.Pods}
+		p.step(n, intent.PhaseLost, intent.ActCheck, ReasonLost, n.Name+" "+what, nil).Check = &Check{For: fleet.CheckPods, Pods: v.Pods}
 		return true
 	}
-	_, ok := p.look(n, intent.PhaseReturning, Look{For: fleet.LookPods, Pods: v.Pods}, ReasonPodsAwaited)
+	_, ok := p.check(n, intent.PhaseReturning, Check{For: fleet.CheckPods, Pods: v.Pods}, ReasonPodsAwaited)
 	return !ok
 }
 
@@ -142,14 +142,14 @@ func (p *planner) workloadsAwaited(n *fleet.Node) bool {
 	if v.OnWorkloads != FailOnWorkloads || len(d.Workloads) == 0 || p.workloadsLate(n) {
 		return false
 	}
-	_, ok := p.look(n, intent.PhaseVerifying, Look{For: fleet.LookWorkloads, Workloads: d.Workloads}, ReasonWorkloadsAwaited)
+	_, ok := p.check(n, intent.PhaseVerifying, Check{For: fleet.CheckWorkloads, Workloads: d.Workloads}, ReasonWorkloadsAwaited)
 	return !ok
 }
 
 // workloadsLate tells if the workloads have had their time, and this process has looked at them since it leads.
 func (p *planner) workloadsLate(n *fleet.Node) bool {
 	r := p.place(n).rules
-	if n.Look == nil || n.Look.For != fleet.LookWorkloads || n.Look.Well() {
+	if n.Checked == nil || n.Checked.For != fleet.CheckWorkloads || n.Checked.Well() {
 		return false
 	}
 	return p.past(n, n.Marks.Disruption.Soak.Add(r.Soak), r.Verify.Deadline)

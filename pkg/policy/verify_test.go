@@ -12,9 +12,9 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
 
-func looked(l fleet.Look) change { return func(n *fleet.Node) { n.Look = &l } }
+func looked(l fleet.Checked) change { return func(n *fleet.Node) { n.Checked = &l } }
 
-func unlooked(n *fleet.Node) { n.Look = nil }
+func unlooked(n *fleet.Node) { n.Checked = nil }
 
 // noted is the baseline of a node that had Ready pods of two workloads.
 func noted(n *fleet.Node) {
@@ -30,8 +30,8 @@ func withPods(s *policy.Settings) {
 func TestVerify(t *testing.T) {
 	soon, ago := now.Add(time.Minute), now.Add(-time.Second)
 	soaked := func(d time.Duration) change { return verifying(time.Minute + d) }
-	missing := fleet.Look{For: fleet.LookWorkloads, Unwell: "Deployment default/web has 1 Ready pods, and had 2 before the drain", Next: soon}
-	noCNI := fleet.Look{For: fleet.LookPods, Unwell: "no pod of app=cni in kube-system is there", Next: soon}
+	missing := fleet.Checked{For: fleet.CheckWorkloads, Unwell: "Deployment default/web has 1 Ready pods, and had 2 before the drain", Next: soon}
+	noCNI := fleet.Checked{For: fleet.CheckPods, Unwell: "no pod of app=cni in kube-system is there", Next: soon}
 	ignoring := func(s *policy.Settings) { s.Verify.OnWorkloads = policy.IgnoreWorkloads }
 	byDefault := func(*policy.Settings) {}
 	for _, tc := range []struct {
@@ -40,37 +40,37 @@ func TestVerify(t *testing.T) {
 		changes []change
 		want    string
 	}{
-		{"a baseline before the first eviction", byDefault, []change{draining, unlooked}, "Draining Look Draining"},
-		{"it is noted", byDefault, []change{draining, looked(fleet.Look{For: fleet.LookBaseline, Workloads: map[string]int{"Deployment/default/web": 1}})}, "Draining wait Draining"},
+		{"a baseline before the first eviction", byDefault, []change{draining, unlooked}, "Draining Check Draining"},
+		{"it is noted", byDefault, []change{draining, looked(fleet.Checked{For: fleet.CheckBaseline, Workloads: map[string]int{"Deployment/default/web": 1}})}, "Draining wait Draining"},
 		{"and then the drain begins", byDefault, []change{draining, noted}, "Draining Drain Draining"},
-		{"nothing to note", byDefault, []change{draining, looked(fleet.Look{For: fleet.LookBaseline})}, "Draining Drain Draining"},
-		{"nothing is evicted without it", byDefault, []change{draining, looked(fleet.Look{For: fleet.LookBaseline, Failed: "x", Next: soon})}, "Draining wait LookFailing"},
-		{"it is tried again", byDefault, []change{draining, looked(fleet.Look{For: fleet.LookBaseline, Failed: "x", Next: ago})}, "Draining Look LookFailing"},
-		{"not for ever", byDefault, []change{draining, cordonedSince(time.Hour), looked(fleet.Look{For: fleet.LookBaseline, Failed: "x", Next: soon})}, "Draining GiveBack DrainDeadline"},
+		{"nothing to note", byDefault, []change{draining, looked(fleet.Checked{For: fleet.CheckBaseline})}, "Draining Drain Draining"},
+		{"nothing is evicted without it", byDefault, []change{draining, looked(fleet.Checked{For: fleet.CheckBaseline, Failed: "x", Next: soon})}, "Draining wait CheckFailing"},
+		{"it is tried again", byDefault, []change{draining, looked(fleet.Checked{For: fleet.CheckBaseline, Failed: "x", Next: ago})}, "Draining Check CheckFailing"},
+		{"not for ever", byDefault, []change{draining, cordonedSince(time.Hour), looked(fleet.Checked{For: fleet.CheckBaseline, Failed: "x", Next: soon})}, "Draining GiveBack DrainDeadline"},
 		{"a human's hand comes first", byDefault, []change{draining, unlooked, schedulable}, "Draining GiveBack CordonTaken"},
 		{"a drain that goes on has none to make", byDefault, []change{draining, unlooked, drain(fleet.Drain{Remaining: 1})}, "Draining Drain Draining"},
 		{"the policy wants none", ignoring, []change{draining, unlooked}, "Draining Drain Draining"},
 
-		{"workloads are looked for when the soak is over", byDefault, []change{soaked(0), noted}, "Verifying Look WorkloadsAwaited"},
+		{"workloads are looked for when the soak is over", byDefault, []change{soaked(0), noted}, "Verifying Check WorkloadsAwaited"},
 		{"and not before", byDefault, []change{soaked(-time.Second), noted}, "Verifying wait Soaking"},
 		{"there were none", byDefault, []change{soaked(0)}, "Verifying Finish Updated"},
 		{"they are not back", byDefault, []change{soaked(0), noted, looked(missing)}, "Verifying wait WorkloadsAwaited"},
-		{"they are", byDefault, []change{soaked(0), noted, looked(fleet.Look{For: fleet.LookWorkloads})}, "Verifying Finish Updated"},
-		{"an older look at something else is none", byDefault, []change{soaked(time.Hour), noted, looked(fleet.Look{For: fleet.LookBaseline})}, "Verifying Look WorkloadsAwaited"},
+		{"they are", byDefault, []change{soaked(0), noted, looked(fleet.Checked{For: fleet.CheckWorkloads})}, "Verifying Finish Updated"},
+		{"an older look at something else is none", byDefault, []change{soaked(time.Hour), noted, looked(fleet.Checked{For: fleet.CheckBaseline})}, "Verifying Check WorkloadsAwaited"},
 		{"they don't come back", byDefault, []change{soaked(10 * time.Minute), noted, looked(missing)}, "Verifying Finish WorkloadsUnwell"},
-		{"a new leader looks first", byDefault, []change{soaked(10 * time.Minute), noted, unlooked}, "Verifying Look WorkloadsAwaited"},
+		{"a new leader looks first", byDefault, []change{soaked(10 * time.Minute), noted, unlooked}, "Verifying Check WorkloadsAwaited"},
 		{"and passes over it first", byDefault, []change{soaked(10 * time.Minute), noted, looked(missing), firstLook}, "Verifying wait WorkloadsAwaited"},
-		{"nobody can look", byDefault, []change{soaked(10 * time.Minute), noted, looked(fleet.Look{For: fleet.LookWorkloads, Failed: "x"})}, "Verifying Finish WorkloadsUnwell"},
+		{"nobody can look", byDefault, []change{soaked(10 * time.Minute), noted, looked(fleet.Checked{For: fleet.CheckWorkloads, Failed: "x"})}, "Verifying Finish WorkloadsUnwell"},
 		{"the policy ignores them by now", ignoring, []change{soaked(0), noted, looked(missing)}, "Verifying Finish Updated"},
 
-		{"pods of its own before the uncordon", withPods, []change{back(v2), unlooked}, "Returning Look PodsAwaited"},
+		{"pods of its own before the uncordon", withPods, []change{back(v2), unlooked}, "Returning Check PodsAwaited"},
 		{"they aren't Ready", withPods, []change{back(v2), looked(noCNI)}, "Returning wait PodsAwaited"},
-		{"they are Ready", withPods, []change{back(v2), looked(fleet.Look{For: fleet.LookPods})}, "Returning Return Returned"},
+		{"they are Ready", withPods, []change{back(v2), looked(fleet.Checked{For: fleet.CheckPods})}, "Returning Return Returned"},
 		{"rolled back, and they aren't", withPods, []change{back(v1), looked(noCNI)}, "Returning wait PodsAwaited"},
 		{"they don't come back", withPods, []change{back(v2), looked(noCNI), issued(time.Hour)}, "Lost wait Lost"},
-		{"Lost, and looked at on and on", withPods, []change{back(v2), looked(fleet.Look{For: fleet.LookPods, Unwell: "x", Next: ago}), issued(time.Hour)}, "Lost Look Lost"},
-		{"late, and well", withPods, []change{back(v2), looked(fleet.Look{For: fleet.LookPods}), issued(time.Hour)}, "Returning Return Returned"},
-		{"a new leader calls nothing Lost that it hasn't looked at", withPods, []change{back(v2), unlooked, issued(time.Hour)}, "Returning Look PodsAwaited"},
+		{"Lost, and looked at on and on", withPods, []change{back(v2), looked(fleet.Checked{For: fleet.CheckPods, Unwell: "x", Next: ago}), issued(time.Hour)}, "Lost Check Lost"},
+		{"late, and well", withPods, []change{back(v2), looked(fleet.Checked{For: fleet.CheckPods}), issued(time.Hour)}, "Returning Return Returned"},
+		{"a new leader calls nothing Lost that it hasn't looked at", withPods, []change{back(v2), unlooked, issued(time.Hour)}, "Returning Check PodsAwaited"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			standing, _ := planOf(t, tc.set, tc.changes...)
@@ -82,22 +82,22 @@ func TestVerify(t *testing.T) {
 // What a look is for goes with its step, and what it found goes into the record.
 func TestLooks(t *testing.T) {
 	baseline := map[string]int{"Deployment/default/web": 2}
-	_, step := planOf(t, func(*policy.Settings) {}, draining, looked(fleet.Look{For: fleet.LookBaseline, Workloads: baseline}))
+	_, step := planOf(t, func(*policy.Settings) {}, draining, looked(fleet.Checked{For: fleet.CheckBaseline, Workloads: baseline}))
 	assert.DeepEqual(t, step.Change.Marks.Disruption.Workloads, baseline)
 	read, problems := marker.Decode(annotations(step.Change))
 	assert.Equal(t, len(problems), 0)
 	assert.DeepEqual(t, read.Disruption.Workloads, baseline)
 	_, step = planOf(t, func(*policy.Settings) {}, verifying(time.Minute), noted)
-	assert.Equal(t, step.Look.For, fleet.LookWorkloads)
-	assert.Equal(t, len(step.Look.Workloads), 2)
+	assert.Equal(t, step.Check.For, fleet.CheckWorkloads)
+	assert.Equal(t, len(step.Check.Workloads), 2)
 	_, step = planOf(t, withPods, back(v2), unlooked)
-	assert.Assert(t, step.Look.For == fleet.LookPods && len(step.Look.Pods) == 1 && step.Change == nil)
+	assert.Assert(t, step.Check.For == fleet.CheckPods && len(step.Check.Pods) == 1 && step.Change == nil)
 }
 
 // A node whose workloads don't come back is in service with the new version, and the version is to blame: a few such
 // nodes stop it.
 func TestWorkloadsThatDoNotComeBack(t *testing.T) {
-	unwell := []change{verifying(time.Hour), noted, looked(fleet.Look{For: fleet.LookWorkloads, Unwell: "Deployment default/web has 1 Ready pods"})}
+	unwell := []change{verifying(time.Hour), noted, looked(fleet.Checked{For: fleet.CheckWorkloads, Unwell: "Deployment default/web has 1 Ready pods"})}
 	_, step := planOf(t, func(*policy.Settings) {}, unwell...)
 	m := step.Change.Marks
 	assert.Assert(t, step.FreesSlot && m.Disruption == nil && step.Change.Unschedulable == nil && m.Intent.Target == "")

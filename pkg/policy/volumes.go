@@ -23,28 +23,41 @@ func (p *planner) volumesAwaited(n *fleet.Node) bool {
 	if v.Wait == 0 || d.Asked != nil {
 		return false
 	}
-	seen := n.Look != nil && n.Look.For == fleet.LookVolumes
+	seen := n.Checked != nil && n.Checked.For == fleet.CheckVolumes
 	switch {
-	case seen && !n.Look.Well() && d.Drained == nil:
+	case seen && !n.Checked.Well() && d.Drained == nil:
 		// The wait begins, for whoever leads.
 		c := keep(n)
 		at := p.Now.Truncate(time.Millisecond)
 		c.Marks.Disruption.Drained = &at
-		message := n.Look.Unwell + n.Look.Failed
+		message := n.Checked.Unwell + n.Checked.Failed
 		c.Marks.Waiting = &marker.Waiting{Reason: string(ReasonVolumesAttached), Message: marker.Clip(message, marker.MaxMessage)}
 		p.step(n, intent.PhaseDraining, intent.ActNote, ReasonVolumesAttached, message, c)
 		return true
-	case seen && !n.Look.Well() && p.past(n, *d.Drained, v.Wait):
+	case seen && !n.Checked.Well() && p.past(n, *d.Drained, v.Wait):
 		if v.OnTimeout != Abort {
 			return false
 		}
-		p.giveBack(n, intent.PhaseDraining, ReasonVolumesDeadline, n.Look.Unwell+n.Look.Failed+", "+v.Wait.String()+" after the drain", true)
+		p.giveBack(n, intent.PhaseDraining, ReasonVolumesDeadline, n.Checked.Unwell+n.Checked.Failed+", "+v.Wait.String()+" after the drain", true)
 		return true
 	}
-	q := Look{For: fleet.LookVolumes}
+	q := Check{For: fleet.CheckVolumes}
 	if seen {
-		q.Attachments = n.Look.Attachments
+		q.Attachments = n.Checked.Attachments
 	}
-	_, ok := p.look(n, intent.PhaseDraining, q, ReasonVolumesAttached)
+	_, ok := p.check(n, intent.PhaseDraining, q, ReasonVolumesAttached)
 	return !ok
+}
+
+// drainSince is since when a drain has its time, and how much more than that. What volumes and hooks take on the empty
+// node is theirs; if pods come late the drain has its time once more.
+func (p *planner) drainSince(n *fleet.Node) (time.Time, time.Duration) {
+	d, r := n.Marks.Disruption, p.place(n).rules
+	switch {
+	case d.Asked != nil:
+		return *d.Asked, longestHook(r.Hooks.AfterDrain)
+	case d.Drained != nil:
+		return *d.Drained, r.Volumes.Wait
+	}
+	return d.Since, 0
 }

@@ -14,8 +14,8 @@ import (
 // FLUO_30: a host went down with volumes attached. The reboot waits for those of evicted pods, for a bounded time.
 func TestFLUO_30(t *testing.T) {
 	soon := now.Add(time.Second)
-	attached := looked(fleet.Look{For: fleet.LookVolumes, Attachments: []string{"csi-1"}, Unwell: "volume v is still attached", Next: soon})
-	failed := looked(fleet.Look{For: fleet.LookVolumes, Failed: "listing volume attachments: forbidden", Next: soon})
+	attached := looked(fleet.Checked{For: fleet.CheckVolumes, Attachments: []string{"csi-1"}, Unwell: "volume v is still attached", Next: soon})
+	failed := looked(fleet.Checked{For: fleet.CheckVolumes, Failed: "listing volume attachments: forbidden", Next: soon})
 	since := func(ago time.Duration) change {
 		return func(n *fleet.Node) { at := now.Add(-ago); n.Marks.Disruption.Drained = &at }
 	}
@@ -28,12 +28,12 @@ func TestFLUO_30(t *testing.T) {
 		changes []change
 		want    string
 	}{
-		{"it is looked for them when nothing is left to evict", byDefault, []change{draining, empty, unlooked}, "Draining Look VolumesAttached"},
+		{"it is looked for them when nothing is left to evict", byDefault, []change{draining, empty, unlooked}, "Draining Check VolumesAttached"},
 		{"not before", byDefault, []change{draining, drain(fleet.Drain{Remaining: 1, Next: soon})}, "Draining wait Draining"},
 		{"one is there", byDefault, []change{draining, empty, attached}, "Draining wait VolumesAttached"},
 		{"it stays", byDefault, []change{draining, empty, attached, since(time.Minute)}, "Draining wait VolumesAttached"},
-		{"it is looked for again", byDefault, []change{draining, empty, looked(fleet.Look{For: fleet.LookVolumes, Unwell: "x"}), since(time.Minute)}, "Draining Look VolumesAttached"},
-		{"nobody can look", byDefault, []change{draining, empty, failed, since(time.Minute)}, "Draining wait LookFailing"},
+		{"it is looked for again", byDefault, []change{draining, empty, looked(fleet.Checked{For: fleet.CheckVolumes, Unwell: "x"}), since(time.Minute)}, "Draining Check VolumesAttached"},
+		{"nobody can look", byDefault, []change{draining, empty, failed, since(time.Minute)}, "Draining wait CheckFailing"},
 		{"none is there any more", byDefault, []change{draining, empty, since(time.Minute)}, "Draining Reboot Drained"},
 		{"it had its time", byDefault, []change{draining, empty, attached, since(5 * time.Minute)}, "Draining Reboot Drained"},
 		{"a new leader passes over it first", byDefault, []change{draining, empty, attached, since(5 * time.Minute), firstLook}, "Draining wait VolumesAttached"},
@@ -52,6 +52,6 @@ func TestFLUO_30(t *testing.T) {
 	}
 	_, step := planOf(t, byDefault, draining, empty, attached)
 	assert.Assert(t, step.Act == intent.ActNote && step.Change.Marks.Disruption.Drained.Equal(now))
-	_, step = planOf(t, byDefault, draining, empty, looked(fleet.Look{For: fleet.LookVolumes, Attachments: []string{"csi-1"}, Unwell: "x"}), since(time.Minute))
-	assert.DeepEqual(t, step.Look.Attachments, []string{"csi-1"})
+	_, step = planOf(t, byDefault, draining, empty, looked(fleet.Checked{For: fleet.CheckVolumes, Attachments: []string{"csi-1"}, Unwell: "x"}), since(time.Minute))
+	assert.DeepEqual(t, step.Check.Attachments, []string{"csi-1"})
 }

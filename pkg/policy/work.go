@@ -22,8 +22,8 @@ const (
 	TaskLookGone TaskKind = "look for the node"
 	// TaskDrain begins an eviction pass over the step's node. Nothing waits for its answer.
 	TaskDrain TaskKind = "drain"
-	// TaskLook begins a live look at what the step's node carries. Nothing waits for its answer either.
-	TaskLook TaskKind = "look"
+	// TaskCheck begins a live look at what the step's node carries. Nothing waits for its answer either.
+	TaskCheck TaskKind = "look"
 	// TaskFreeSlots removes Task.Free from the slot list.
 	TaskFreeSlots TaskKind = "free slots"
 	// TaskRecordVersions notes Task.Saw as known from now on.
@@ -90,8 +90,8 @@ func (w *Work) Next() (Task, bool) {
 		switch {
 		case step.Act == intent.ActDrain:
 			w.task.Kind = TaskDrain
-		case step.Act == intent.ActLook:
-			w.task.Kind = TaskLook
+		case step.Act == intent.ActCheck:
+			w.task.Kind = TaskCheck
 		case step.Act == intent.ActRelease:
 			w.task.Kind = TaskLookGone
 		case step.Act == intent.ActReboot && step.Reason == ReasonDrained && !w.looked:

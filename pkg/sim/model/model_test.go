@@ -88,7 +88,7 @@ func covered(t *testing.T, c *model.Coverage) {
 	}
 	for _, a := range acts {
 		// Notes are steps in the smallest search alone, and the model's policy looks at nothing that a node carries.
-		assert.Check(t, a == intent.ActNote || a == intent.ActLook || c.Acts[a] > 0, "act %s", a)
+		assert.Check(t, a == intent.ActNote || a == intent.ActCheck || c.Acts[a] > 0, "act %s", a)
 	}
 	for _, want := range []string{
 		"the host comes up, rolled back", "prepare fails", "activate fails", "the host reboots unplanned", "the agent is restarted",

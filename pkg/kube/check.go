@@ -25,20 +25,20 @@ const (
 	baselineLength = 1536
 )
 
-// Look looks live at what a node carries.
-func (k *Cluster) Look(ctx context.Context, node string, q policy.Look) (fleet.Look, error) {
+// Check looks live at what a node carries.
+func (k *Cluster) Check(ctx context.Context, node string, q policy.Check) (fleet.Checked, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
-	l := fleet.Look{For: q.For}
+	l := fleet.Checked{For: q.For}
 	var err error
 	switch q.For {
-	case fleet.LookBaseline:
+	case fleet.CheckBaseline:
 		l.Workloads, err = baseline(ctx, k.c.Client, node)
-	case fleet.LookVolumes:
+	case fleet.CheckVolumes:
 		l.Attachments, l.Unwell, err = attachedVolumes(ctx, k.c.Client, node, q.Attachments)
-	case fleet.LookPods:
+	case fleet.CheckPods:
 		l.Unwell, err = unwellPods(ctx, k.c.Client, node, q.Pods)
-	case fleet.LookWorkloads:
+	case fleet.CheckWorkloads:
 		l.Unwell, err = unwellWorkloads(ctx, k.c.Client, q.Workloads)
 	default:
 		err = errors.Errorf("nobody knows how to look for %q", q.For)

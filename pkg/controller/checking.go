@@ -9,28 +9,28 @@ import (
 )
 
 const (
-	// lookSoon is the pause after a look that didn't find all well, doubled by each further one up to lookLate.
-	lookSoon = time.Second
-	lookLate = 10 * time.Second
+	// checkSoon is the pause after a look that didn't find all well, doubled by each further one up to checkLate.
+	checkSoon = time.Second
+	checkLate = 10 * time.Second
 )
 
-// looking is what this process has seen of what one node carries.
-type looking struct {
+// checking is what this process has seen of what one node carries.
+type checking struct {
 	// since tells one disruption of a node from the next.
 	since   time.Time
 	running bool
-	found   *fleet.Look
+	found   *fleet.Checked
 	pause   time.Duration
 }
 
-// look starts one live look, unless one is under way. Its end asks for another pass of the term.
-func (t *Term) look(ctx context.Context, s fleet.Snapshot, step policy.Step) {
+// check starts one live look, unless one is under way. Its end asks for another pass of the term.
+func (t *Term) check(ctx context.Context, s fleet.Snapshot, step policy.Step) {
 	since := disruptedSince(s, step)
 	t.mu.Lock()
-	l := t.looks[step.UID]
+	l := t.checks[step.UID]
 	if l == nil || !l.since.Equal(since) && !l.running {
-		l = &looking{since: since}
-		t.looks[step.UID] = l
+		l = &checking{since: since}
+		t.checks[step.UID] = l
 	}
 	if l.running {
 		t.mu.Unlock()
@@ -39,18 +39,18 @@ func (t *Term) look(ctx context.Context, s fleet.Snapshot, step policy.Step) {
 	l.running = true
 	t.mu.Unlock()
 	t.c.Spawn(func() {
-		found, err := t.c.Cluster.Look(ctx, step.Node, *step.Look)
+		found, err := t.c.Cluster.Check(ctx, step.Node, *step.Check)
 		if err != nil {
 			found.Failed = err.Error()
 		}
-		found.For = step.Look.For
+		found.For = step.Check.For
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		l.running = false
 		if l.found == nil || l.found.For != found.For {
 			l.pause = 0
 		}
-		l.pause = min(max(2*l.pause, lookSoon), lookLate)
+		l.pause = min(max(2*l.pause, checkSoon), checkLate)
 		found.Next = t.c.Now().Add(l.pause)
 		l.found = &found
 		t.Changed()
@@ -61,7 +61,7 @@ func (t *Term) look(ctx context.Context, s fleet.Snapshot, step policy.Step) {
 func (t *Term) forgetVolumes(uid string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if l := t.looks[uid]; l != nil && l.found != nil && l.found.For == fleet.LookVolumes {
+	if l := t.checks[uid]; l != nil && l.found != nil && l.found.For == fleet.CheckVolumes {
 		l.found = nil
 	}
 }

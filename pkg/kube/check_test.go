@@ -67,7 +67,7 @@ func TestBaseline(t *testing.T) {
 		podOf("job", "Job", "job", true), podOf("daemon", "DaemonSet", "daemon", true), podOf("bare", "", "", true),
 		podOf("orphan", "ReplicaSet", "gone", true),
 	}
-	l, err := (&Cluster{c: ClusterConfig{Client: fake.NewClientset(objects...)}}).Look(t.Context(), "a", policy.Look{For: fleet.LookBaseline})
+	l, err := (&Cluster{c: ClusterConfig{Client: fake.NewClientset(objects...)}}).Check(t.Context(), "a", policy.Check{For: fleet.CheckBaseline})
 	assert.NilError(t, err)
 	assert.DeepEqual(t, l.Workloads, map[string]int{"Deployment/default/web": 2, "ReplicaSet/default/old": 1, "StatefulSet/default/db": 3})
 }
@@ -104,7 +104,7 @@ func TestWorkloadsThatAreMissed(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			k := &Cluster{c: ClusterConfig{Client: fake.NewClientset(tc.now...)}}
-			l, err := k.Look(t.Context(), "a", policy.Look{For: fleet.LookWorkloads, Workloads: tc.before})
+			l, err := k.Check(t.Context(), "a", policy.Check{For: fleet.CheckWorkloads, Workloads: tc.before})
 			assert.NilError(t, err)
 			assert.Equal(t, l.Unwell, tc.want)
 		})
@@ -130,7 +130,7 @@ func TestPodsOnTheNode(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			k := &Cluster{c: ClusterConfig{Client: fake.NewClientset(tc.pods...)}}
-			l, err := k.Look(t.Context(), "a", policy.Look{For: fleet.LookPods, Pods: []policy.PodSelector{
+			l, err := k.Check(t.Context(), "a", policy.Check{For: fleet.CheckPods, Pods: []policy.PodSelector{
 				{Namespace: tc.namespace, Selector: policy.Selector{{Key: "app", Operator: policy.In, Values: []string{"cni"}}}}}})
 			assert.NilError(t, err)
 			assert.Equal(t, l.Unwell, tc.want)
