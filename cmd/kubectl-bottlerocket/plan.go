@@ -198,5 +198,5 @@ func report(l *planned, by string) *Plan {
 
 // waits tells of acts by which nothing starts: what people read is written, a node is looked at, or a drain goes on.
 func waits(a intent.Act) bool {
-	return slices.Contains([]intent.Act{"", intent.ActNote, intent.ActLook, intent.ActDrain}, a)
+	return slices.Contains([]intent.Act{"", intent.ActNote, intent.ActLook, intent.ActDrain, intent.ActCheck}, a)
 }

@@ -142,10 +142,14 @@ func BenchmarkPass(b *testing.B) {
 // still is a cluster in which nothing changes and nothing may be changed.
 type still struct{ nodes []fleet.Node }
 
-func (s still) Nodes(context.Context) ([]fleet.Node, error)                  { return slices.Clone(s.nodes), nil }
-func (still) Slots(context.Context) (map[string]string, error)               { return map[string]string{}, nil }
-func (still) ForgetSlots()                                                   {}
-func (still) Live(context.Context, string) (fleet.Node, bool, error)         { panic("looked live") }
+func (s still) Nodes(context.Context) ([]fleet.Node, error)          { return slices.Clone(s.nodes), nil }
+func (still) Slots(context.Context) (map[string]string, error)       { return map[string]string{}, nil }
+func (still) ForgetSlots()                                           {}
+func (still) Live(context.Context, string) (fleet.Node, bool, error) { panic("looked live") }
+func (still) Check(context.Context, string, policy.Check) (fleet.Checked, error) {
+	panic("looked live")
+}
+func (still) Alone(context.Context, string) (bool, error)                    { panic("looked live") }
 func (still) Exists(context.Context, string, string) (bool, error)           { panic("looked live") }
 func (still) Write(context.Context, string, *policy.Change) error            { panic("wrote to a node") }
 func (still) ChangeSlots(context.Context, map[string]string, []string) error { panic("wrote slots") }

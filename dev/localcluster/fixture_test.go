@@ -108,6 +108,9 @@ func start(ctx context.Context) (_ *world, err error) {
 			return nil, err
 		}
 	}
+	if err := w.pinSet(ctx, w.Fleet.Machines()[0].Name()); err != nil {
+		return nil, err
+	}
 	// Only then can the scheduler spread the operator's pods.
 	if err := localcluster.Await(ctx, "all nodes take pods", bound, func() (bool, error) { return w.pinnedReady(ctx) }); err != nil {
 		return nil, err
@@ -131,6 +134,25 @@ func (w *world) pin(ctx context.Context, node string) error {
 	_, err := w.Client.AppsV1().Deployments(metav1.NamespaceDefault).Create(ctx, &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Name: "on-" + node},
 		Spec: appsv1.DeploymentSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec: corev1.PodSpec{
+					NodeSelector: map[string]string{corev1.LabelHostname: node},
+					Containers:   []corev1.Container{{Name: "app", Image: "workload"}},
+				},
+			},
+		},
+	}, metav1.CreateOptions{})
+	return err
+}
+
+// pinSet is the same of a StatefulSet.
+func (w *world) pinSet(ctx context.Context, node string) error {
+	labels := map[string]string{"app": "kept-on-" + node}
+	_, err := w.Client.AppsV1().StatefulSets(metav1.NamespaceDefault).Create(ctx, &appsv1.StatefulSet{
+		ObjectMeta: metav1.ObjectMeta{Name: "kept-on-" + node},
+		Spec: appsv1.StatefulSetSpec{
 			Selector: &metav1.LabelSelector{MatchLabels: labels},
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: labels},

@@ -87,7 +87,8 @@ func TestIdleFleetIsNotWrittenTo(t *testing.T) {
 func TestRolesAreWhatIsUsed(t *testing.T) {
 	w := inWorld(t)
 	w.everywhere(t)
-	w.rollout(t, func() { w.leaveSlotBehind(t) })
+	letGo := w.holdVolume(t)
+	w.rollout(t, func() { w.leaveSlotBehind(t); letGo() })
 	w.repeatEvent(t)
 	w.breakPolicy(t)
 	w.listAsAgent(t)

@@ -128,7 +128,8 @@ func TestRights(t *testing.T) {
 	const nodeVerbs = "get list patch watch"
 	for account, want := range map[string][]string{
 		"update-operator-controller": {
-			"/nodes " + nodeVerbs, "/pods list", "/pods/eviction create", "apps/daemonsets get", "policy/poddisruptionbudgets list",
+			"/nodes " + nodeVerbs, "/persistentvolumeclaims get", "/pods list", "storage.k8s.io/volumeattachments list", "/pods/eviction create", "apps/daemonsets get",
+			"apps/deployments get", "apps/replicasets get", "apps/statefulsets get", "policy/poddisruptionbudgets list",
 			"bottlerocket:/configmaps create", "bottlerocket:/configmaps[update-state] get update", "bottlerocket:/pods watch",
 			"bottlerocket:/configmaps[update-acknowledged,update-policy] list watch", "bottlerocket:/events create patch",
 			"bottlerocket:coordination.k8s.io/leases create",

@@ -76,6 +76,23 @@ func TestReadmeUncordons(t *testing.T) {
 	assert.DeepEqual(t, strings.Fields(jq(t, program, nodes)), want)
 }
 
+// With kubectl and jq alone people put back what stood where the operator's marks for others stand (S5).
+func TestReadmePutsMarksBack(t *testing.T) {
+	_, rest, found := strings.Cut(takeOff(t), ".before")
+	assert.Assert(t, found)
+	_, rest, _ = strings.Cut(takeOff(t)[:len(takeOff(t))-len(rest)], "xargs -r kubectl uncordon")
+	_, program, _ := strings.Cut(takeOff(t), rest)
+	program = strings.TrimPrefix(rest+program, "\nkubectl get nodes -o json | jq -r '")
+	program, _, _ = strings.Cut(program, "'")
+	n := corev1.Node{}
+	n.Name = "a"
+	d := marker.Disruption{Since: time.Now(), Before: map[string]*string{marker.LabelExcluded: nil, marker.AnnotationDisrupt: new("false")}}
+	n.Annotations = map[string]string{string(marker.KeyDisruption): marker.Encode(marker.Marks{Disruption: &d})[marker.KeyDisruption]}
+	lines := strings.Split(strings.TrimSpace(jq(t, program, []corev1.Node{n, {}})), "\n")
+	slices.Sort(lines)
+	assert.DeepEqual(t, lines, []string{"annotate node a --overwrite " + marker.AnnotationDisrupt + "=false", "label node a --overwrite " + marker.LabelExcluded + "-"})
+}
+
 // make undeploy does what people are told to do without it.
 func TestUndeployIsAsDocumented(t *testing.T) {
 	script, err := os.ReadFile(filepath.Join(filepath.Dir(must(Path())), "dev", "undeploy.sh"))

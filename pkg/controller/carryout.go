@@ -63,6 +63,9 @@ func (t *Term) do(ctx context.Context, s fleet.Snapshot, task policy.Task) (bool
 	case policy.TaskAskAlerts:
 		t.askAlerts(ctx)
 		return true, nil
+	case policy.TaskCheck:
+		t.check(ctx, s, step)
+		return true, nil
 	case policy.TaskLookGone:
 		there, err := t.c.Cluster.Exists(ctx, step.Node, step.UID)
 		return !there, err

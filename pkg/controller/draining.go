@@ -25,14 +25,19 @@ type draining struct {
 	pause   time.Duration
 }
 
-// drain starts one eviction pass, unless one is under way. Its end asks for another pass of the term.
-func (t *Term) drain(ctx context.Context, s fleet.Snapshot, step policy.Step) {
-	var since time.Time
-	for _, n := range s.Nodes {
-		if n.UID == step.UID && n.Marks.Disruption != nil {
-			since = n.Marks.Disruption.Since
+// disruptedSince tells the disruption of a step's node from the next.
+func disruptedSince(s fleet.Snapshot, step policy.Step) time.Time {
+	for i := range s.Nodes {
+		if n := &s.Nodes[i]; n.UID == step.UID && n.Marks.Disruption != nil {
+			return n.Marks.Disruption.Since
 		}
 	}
+	return time.Time{}
+}
+
+// drain starts one eviction pass, unless one is under way. Its end asks for another pass of the term.
+func (t *Term) drain(ctx context.Context, s fleet.Snapshot, step policy.Step) {
+	since := disruptedSince(s, step)
 	t.mu.Lock()
 	d := t.drains[step.UID]
 	if d == nil || !d.since.Equal(since) && !d.running {
@@ -60,6 +65,9 @@ func (t *Term) drain(ctx context.Context, s fleet.Snapshot, step policy.Step) {
 			found.Failed = err.Error()
 		}
 		t.found(d, found, r.Evicted > 0)
+		if found.Remaining > 0 {
+			t.forgetVolumes(step.UID)
+		}
 	})
 }
 
@@ -112,6 +120,7 @@ func (t *Term) stillEmpty(ctx context.Context, step policy.Step) (bool, error) {
 	t.mu.Lock()
 	d := t.drains[step.UID]
 	t.mu.Unlock()
+	t.forgetVolumes(step.UID)
 	if d != nil {
 		t.found(d, &fleet.Drain{Remaining: len(pods), Waiting: fmt.Sprintf("pod %s/%s came late", pods[0].Namespace, pods[0].Name)}, true)
 	}

@@ -27,6 +27,8 @@ type Cluster interface {
 	// new ones.
 	Seen() map[string]time.Time
 	RecordVersions(ctx context.Context, versions []string, now time.Time) error
+	// Check looks live at what a node carries.
+	Check(ctx context.Context, node string, q policy.Check) (fleet.Checked, error)
 	// Live looks at a node as it is right now; false: it is gone. Nodes shows nothing older afterwards.
 	Live(ctx context.Context, node string) (fleet.Node, bool, error)
 	// Exists looks live, and so does Alone: if the node is the only one of its cluster that isn't on its way out.

@@ -43,7 +43,8 @@ type Term struct {
 	mu     sync.Mutex
 	drains map[string]*draining
 	// looks are what this process found in the way of drains, by UID.
-	looks map[string]*looking
+	looks  map[string]*looking
+	checks map[string]*checking
 	// began is when the pass under way began; zero if there is none.
 	began time.Time
 	// passed holds, by UID, the phase and intent in which the last pass saw a node.
@@ -81,6 +82,7 @@ func NewTerm(c TermConfig) *Term {
 		changed: make(chan struct{}, 1),
 		drains:  map[string]*draining{},
 		looks:   map[string]*looking{},
+		checks:  map[string]*checking{},
 		passed:  map[string]passedOver{},
 		told:    map[string]policy.Reason{},
 		retry:   retryMin,
@@ -239,6 +241,9 @@ func (t *Term) gather(ctx context.Context) (fleet.Snapshot, policy.Settings, err
 		if l := t.looks[n.UID]; l != nil {
 			n.Forecast = l.found
 		}
+		if l := t.checks[n.UID]; l != nil && n.Marks.Disruption != nil && l.since.Equal(n.Marks.Disruption.Since) {
+			n.Checked = l.found
+		}
 		n.PassedOver = t.passed[n.UID] == passedOver{n.Phase(), n.Marks.Intent.ID}
 	}
 	t.away = away
@@ -275,6 +280,11 @@ func (t *Term) remember(s fleet.Snapshot, out policy.Outcome) {
 	for uid, l := range t.looks {
 		if !staged[uid] && !l.running {
 			delete(t.looks, uid)
+		}
+	}
+	for uid, l := range t.checks {
+		if !disrupted[uid] && !l.running {
+			delete(t.checks, uid)
 		}
 	}
 }

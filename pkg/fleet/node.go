@@ -41,6 +41,8 @@ type Node struct {
 	Labels        map[string]string
 	Zone          string
 	Unschedulable bool
+	// Autoscalers are the node's annotations for autoscalers, ours and others'.
+	Autoscalers map[string]string
 	// Created is when the Node was made, by the API server's clock.
 	Created time.Time
 	// Ready is the kubelet's Ready condition being True; ReadySince its lastTransitionTime, another
@@ -57,6 +59,9 @@ type Node struct {
 	// zero if it is neither, or was not for as long as this process has looked.
 	UnavailableSince time.Time
 
+	// HooksAnswered are annotations that have the value of hook-id, sorted; nil while no hook is asked.
+	HooksAnswered []string
+
 	Marks    marker.Marks
 	Problems []marker.Problem
 
@@ -69,6 +74,8 @@ type Node struct {
 	PassedOver bool
 	// Forecast is the last look of this process at what would keep a drain from its end; nil if there was none.
 	Forecast *Forecast
+	// Checked is the last live look of this process in the current disruption; nil if there was none.
+	Checked *Checked
 	// Drain is the last eviction pass of this process over the current disruption; nil if there was none.
 	Drain *Drain
 }

@@ -23,6 +23,8 @@ const (
 	ActCordon Act = "Cordon"
 	// ActDrain is one eviction pass; it writes nothing to the node.
 	ActDrain Act = "Drain"
+	// ActCheck is one live look at what the node carries; it writes nothing to the node.
+	ActCheck Act = "Check"
 	// ActReboot asks a drained node to activate and reboot.
 	ActReboot Act = "Reboot"
 	// ActReturn uncordons a node that came back; the slot is held on.
@@ -43,7 +45,7 @@ const (
 	ActLeave Act = "Leave"
 	// ActRetry forgets a failure, by the user's wish.
 	ActRetry Act = "Retry"
-	// ActNote changes only what people read: waiting-for.
+	// ActNote changes what people read, waiting-for, and notes what is asked of hooks and what a look has found.
 	ActNote Act = "Note"
 	// ActRelease frees the slot of a node that is gone, or that shows no disruption any more.
 	ActRelease Act = "Release"
@@ -65,6 +67,7 @@ var transitions = []Transition{
 	{ActLook, []Phase{PhasePrepared}, "", ""},
 	{ActCordon, []Phase{PhasePrepared}, "", PhaseDraining},
 	{ActDrain, []Phase{PhaseDraining}, "", ""},
+	{ActCheck, []Phase{PhaseDraining, PhaseReturning, PhaseVerifying}, "", ""},
 	{ActReboot, []Phase{PhaseDraining}, marker.ActionRebootUpdate, PhaseRebooting},
 	{ActReturn, []Phase{PhaseReturning}, marker.ActionStabilize, PhaseVerifying},
 	{ActRecordon, []Phase{PhaseVerifying}, "", ""},

@@ -2,6 +2,7 @@ package kube
 
 import (
 	"encoding/json"
+	"maps"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
@@ -9,13 +10,20 @@ import (
 // patch returns the merge patch that turns a node with these annotations into c, or nil if nothing
 // changes. The resourceVersion in it makes it fail if anything was written to the node since.
 func patch(annotations map[string]string, c *policy.Change) ([]byte, error) {
-	diff := c.Diff(annotations)
-	if len(diff) == 0 && c.Unschedulable == nil {
+	diff := map[string]*string{}
+	for k, v := range c.Diff(annotations) {
+		diff[string(k)] = v
+	}
+	maps.Copy(diff, c.Annotations)
+	if len(diff) == 0 && len(c.Labels) == 0 && c.Unschedulable == nil {
 		return nil, nil
 	}
 	metadata := map[string]any{"resourceVersion": c.ResourceVersion}
 	if len(diff) > 0 {
 		metadata["annotations"] = diff
+	}
+	if len(c.Labels) > 0 {
+		metadata["labels"] = c.Labels
 	}
 	body := map[string]any{"metadata": metadata}
 	if c.Unschedulable != nil {

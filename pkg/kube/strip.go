@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"slices"
 	"strings"
 	"unique"
 
@@ -10,12 +11,14 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 )
 
+var autoscalerMarks = marker.AutoscalerMarks()
+
 // stripNode keeps of a Node what a view is made of, so that memory grows with what is managed: a real
 // Node is 8 KiB and more, most of it images and managed fields.
 func stripNode(n *corev1.Node) *corev1.Node {
 	out := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
 		Name: n.Name, UID: n.UID, ResourceVersion: n.ResourceVersion,
-		Labels: interned(n.Labels), Annotations: only(n.Annotations), DeletionTimestamp: n.DeletionTimestamp,
+		Labels: interned(n.Labels), Annotations: kept(n.Annotations), DeletionTimestamp: n.DeletionTimestamp,
 		CreationTimestamp: n.CreationTimestamp,
 	}}
 	out.Spec.Unschedulable = n.Spec.Unschedulable
@@ -46,12 +49,12 @@ func interned(m map[string]string) map[string]string {
 	return out
 }
 
-// only keeps the operator's own keys, each once in memory for all nodes. Values are cloned: they may be
-// slices of the whole response.
-func only(m map[string]string) map[string]string {
+// kept are the operator's own keys, the marks for autoscalers and the answers of hooks, each once in memory for all
+// nodes. Values are cloned: they may be slices of the whole response.
+func kept(m map[string]string) map[string]string {
 	var out map[string]string
 	for k, v := range m {
-		if strings.HasPrefix(k, marker.Prefix) {
+		if strings.HasPrefix(k, marker.Prefix) || slices.Contains(autoscalerMarks, k) || answers(m, k) {
 			if out == nil {
 				out = map[string]string{}
 			}
@@ -59,6 +62,28 @@ func only(m map[string]string) map[string]string {
 		}
 	}
 	return out
+}
+
+// answers tells if an annotation is a hook's answer. Its value tells, so nobody need know here which hooks a policy
+// has, now or later; and what is kept of them ends with the id.
+func answers(annotations map[string]string, key string) bool {
+	id := annotations[string(marker.KeyHookID)]
+	return id != "" && annotations[key] == id && !strings.HasPrefix(key, marker.Prefix)
+}
+
+// answered are the annotations that are hooks' answers.
+func answered(annotations map[string]string) []string {
+	var keys []string
+	if annotations[string(marker.KeyHookID)] == "" {
+		return nil
+	}
+	for k := range annotations {
+		if answers(annotations, k) {
+			keys = append(keys, k)
+		}
+	}
+	slices.Sort(keys)
+	return keys
 }
 
 // stripPod keeps of an agent's pod where it is and if it is Ready.

@@ -16,6 +16,15 @@ var leavingTaints = map[string]string{
 	// kubernetes-sigs/karpenter, pkg/apis/v1/taints.go; the second name is that of releases before 1.0
 	"karpenter.sh/disrupted":  "Karpenter",
 	"karpenter.sh/disruption": "Karpenter",
+	// aws/aws-node-termination-handler, pkg/node/node.go; its rebalance-recommendation comes true or doesn't
+	"aws-node-termination-handler/spot-itn":                  "the AWS node termination handler",
+	"aws-node-termination-handler/scheduled-maintenance":     "the AWS node termination handler",
+	"aws-node-termination-handler/asg-lifecycle-termination": "the AWS node termination handler",
+	"cloud.google.com/impending-node-termination":            "Google Cloud",
+	// medik8s/node-maintenance-operator, controllers/taint.go
+	"medik8s.io/drain": "the node maintenance operator",
+	// kubernetes, staging/src/k8s.io/api/core/v1/well_known_taints.go: put there by a person
+	corev1.TaintNodeOutOfService: "somebody who calls it out of service",
 }
 
 func leaving(n *corev1.Node) string {
@@ -52,6 +61,15 @@ func View(n *corev1.Node) fleet.Node {
 			v.ReadySince = c.LastTransitionTime.UTC().Format(time.RFC3339)
 		}
 	}
+	for _, k := range autoscalerMarks {
+		if value, ok := n.Annotations[k]; ok {
+			if v.Autoscalers == nil {
+				v.Autoscalers = map[string]string{}
+			}
+			v.Autoscalers[k] = value
+		}
+	}
+	v.HooksAnswered = answered(n.Annotations)
 	v.Marks, v.Problems = marker.Decode(n.Annotations)
 	return v
 }

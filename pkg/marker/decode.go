@@ -60,6 +60,7 @@ func Decode(annotations map[string]string) (Marks, []Problem) {
 		reason, message, _ := strings.Cut(v, ": ")
 		m.Waiting = &Waiting{Reason: reason, Message: message}
 	}
+	m.HookID = d.token2(KeyHookID)
 	return m, d.problems
 }
 

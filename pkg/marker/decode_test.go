@@ -1,6 +1,7 @@
 package marker
 
 import (
+	"fmt"
 	"maps"
 	"strings"
 	"testing"
@@ -189,4 +190,39 @@ func TestDecodeParts(t *testing.T) {
 	broken[string(KeyDisruption)] = "{"
 	_, problems = DecodeIntent(broken)
 	assert.Equal(t, len(problems), 0, "an agent's part is not held up by the controller's")
+}
+
+// What the record says of marks for others, of workloads and of waits is read as it was written, "nothing stood there"
+// among it, and so is what hooks answer with.
+func TestDecodeWhatADisruptionNotes(t *testing.T) {
+	a := inHands()
+	record := `{"since":"2026-09-20T10:05:00Z","wasUnschedulable":false,` +
+		`"before":{"karpenter.sh/do-not-disrupt":"false","node.kubernetes.io/exclude-from-external-load-balancers":null},` +
+		`"workloads":{"Deployment/default/web":2},"drained":"2026-09-20T10:06:00Z","asked":"2026-09-20T10:07:00Z"}`
+	a[string(KeyDisruption)], a[string(KeyHookID)] = record, "after-drain.17-abc"
+	m, problems := Decode(a)
+	assert.Equal(t, len(problems), 0, "%v", problems)
+	before, ours := m.Disruption.Before[LabelExcluded]
+	assert.Assert(t, ours && before == nil && *m.Disruption.Before[AnnotationDisrupt] == "false")
+	assert.Assert(t, m.Disruption.Workloads["Deployment/default/web"] == 2 && m.Disruption.Asked.After(*m.Disruption.Drained))
+	assert.Equal(t, m.HookID, "after-drain.17-abc")
+	written := Encode(m)
+	assert.Equal(t, written[KeyDisruption], record)
+	assert.Equal(t, written[KeyHookID], "after-drain.17-abc")
+}
+
+// However much stood there before, a record can be read again.
+func TestALongRecordCanBeRead(t *testing.T) {
+	worst := strings.Repeat("\u2028", maxToken/3)
+	assert.Assert(t, CanStandBefore(worst) && !CanStandBefore(worst+worst) && !CanStandBefore("\xff"))
+	at := time.Date(2026, 9, 20, 10, 5, 0, 123e6, time.UTC)
+	d := &Disruption{Since: at, Ready: "2026-09-20T10:05:00Z", Soak: &at, Returned: &at, Drained: &at, Asked: &at,
+		Before: map[string]*string{LabelExcluded: nil, AnnotationScaleDown: &worst, AnnotationDisrupt: &worst}, Workloads: map[string]int{}}
+	for i := range 20 {
+		d.Workloads[fmt.Sprintf("%02d%s", i, strings.Repeat("x", 1536/20-2))] = 1000
+	}
+	m := decode(t, inHands())
+	m.Disruption = d
+	_, problems := Decode(asRead(Encode(m)))
+	assert.Equal(t, len(problems), 0, "%v", problems)
 }

@@ -40,6 +40,9 @@ func Encode(m Marks) map[Key]string {
 			out[KeyWaitingFor] += ": " + Clip(m.Waiting.Message, MaxMessage)
 		}
 	}
+	if m.HookID != "" {
+		out[KeyHookID] = m.HookID
+	}
 	return out
 }
 

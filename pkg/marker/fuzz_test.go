@@ -28,6 +28,9 @@ var fuzzed = []Key{
 // all has a bit for each of them.
 const all = 1<<20 - 1
 
+// withHook puts the intent's id, whatever it is, into hook-id too.
+const withHook = 1 << 20
+
 // FuzzDecode: whatever stands on a node, Decode doesn't panic; what it can't read it names, shortly; what
 // it could read keeps the promises of its type, and is written and read again as the same.
 func FuzzDecode(f *testing.F) {
@@ -51,6 +54,8 @@ func FuzzDecode(f *testing.F) {
 	seed(all, string(KeyDisruption), `{"since":"9999-12-31T23:59:59-01:00","Since":1,"x":"<"}`, string(KeyFailure), `{"versions":null}`)
 	seed(all, string(KeyDisruption), `{"since":"2026-09-20T10:05:00Z","wasUnschedulable":true,"soak":"2026-09-20T10:09:00Z","new":[{}]}`,
 		string(KeyHistory), `[null]`, string(KeyWaitingFor), ": ", string(KeyMessage), "a\nb")
+	seed(all|withHook, string(KeyDisruption), `{"since":"2026-09-20T10:05:00Z","before":{"a":null,"b":"<\u2028>"},"workloads":{"Deployment/a/b":-1},"drained":"2026-09-20T10:09:00Z","asked":"2026-09-20T10:09:00Z"}`)
+	seed(all|withHook, string(KeyDisruption), `{"since":"2026-09-20T10:05:00Z","before":{},"workloads":{}}`, string(KeyIntentID), "")
 	seed(all, string(KeyFailure), `{"count":`+strings.Repeat("9", 300)+`}`)
 	seed(1<<10|1<<11|1<<14, string(KeyActionState), "error")
 	f.Fuzz(func(t *testing.T, present uint32, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, b0, b1, b2, b3, b4, b5, b6, b7, b8, b9 string) {
@@ -60,6 +65,9 @@ func FuzzDecode(f *testing.F) {
 			if present&(1<<i) != 0 {
 				a[string(k)] = values[i]
 			}
+		}
+		if present&withHook != 0 {
+			a[string(KeyHookID)] = a1
 		}
 		m, problems := Decode(a)
 		for _, p := range problems {
@@ -204,6 +212,7 @@ func FuzzUnknownFields(f *testing.F) {
 
 // known are the fields of this build.
 var known = map[string]bool{"since": true, "wasUnschedulable": true, "ready": true, "soak": true, "returned": true,
+	"before": true, "workloads": true, "drained": true, "asked": true,
 	"versions": true, "count": true, "reason": true, "message": true, "at": true, "retryAfter": true,
 	"version": true, "outcome": true, "started": true, "ended": true}
 

@@ -26,6 +26,7 @@ const (
 	KeyFailure       Key = Prefix + "failure"
 	KeyHistory       Key = Prefix + "history"
 	KeyWaitingFor    Key = Prefix + "waiting-for"
+	KeyHookID        Key = Prefix + "hook-id"
 
 	KeyActiveID         Key = Prefix + "active-id"
 	KeyActionState      Key = Prefix + "action-state"
@@ -79,6 +80,7 @@ var table = []Entry{
 	{KeyFailure, KindAnnotation, WriterController, "JSON: the versions that failed here, how often, the reason, when it may be tried again"},
 	{KeyHistory, KindAnnotation, WriterController, "JSON: the last 5 attempts"},
 	{KeyWaitingFor, KindAnnotation, WriterController, "on a node in progress: `Reason: sentence` of what it waits for"},
+	{KeyHookID, KindAnnotation, WriterController, "while the policy's hooks are awaited: a hook has answered when its own annotation on the node has this value; begins with `after-drain.` or `before-uncordon.`"},
 	{KeyActiveID, KindAnnotation, WriterAgent, "the intent that the agent worked on last"},
 	{KeyActionState, KindAnnotation, WriterAgent, "its answer: `busy`, `ready`, `error`"},
 	{KeyMessage, KindAnnotation, WriterAgent, "one line for people, at most 256 bytes; always there with `error`"},

@@ -103,6 +103,14 @@ type Disruption struct {
 	Soak *time.Time `json:"soak,omitempty"`
 	// Returned is when the node first came back, by the controller's clock.
 	Returned *time.Time `json:"returned,omitempty"`
+	// Before is what stood where our marks for others stand now, by their keys: a value, or nil for none.
+	Before map[string]*string `json:"before,omitempty"`
+	// Workloads had Ready pods on the node before the drain, as kind/namespace/name, with how many Ready pods each had.
+	Workloads map[string]int `json:"workloads,omitempty"`
+	// Drained is since when volumes are awaited on the empty node, by the controller's clock.
+	Drained *time.Time `json:"drained,omitempty"`
+	// Asked is since when hooks are awaited, by the controller's clock.
+	Asked *time.Time `json:"asked,omitempty"`
 
 	extra extra
 }
@@ -162,6 +170,8 @@ type Marks struct {
 	Failure    *Failure
 	History    []Attempt
 	Waiting    *Waiting
+	// HookID is what hooks answer with; empty while none is asked.
+	HookID string
 	// Paused and Retry are the user's.
 	Paused       bool
 	PausedReason string

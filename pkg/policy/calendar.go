@@ -70,7 +70,11 @@ func longest(c window.Calendar) time.Duration {
 // updated last, and the soak of this part. More than the deadlines allow is no measure, and where even that is within
 // enough nobody measures.
 func (p *planner) takes(g *part, enough time.Duration) time.Duration {
-	most, soak := g.rules.longestDrain()+p.set.Deadlines.Reboot+p.set.Deadlines.Return, g.rules.Soak
+	hooks := longestHook(g.rules.Hooks.AfterDrain) + longestHook(g.rules.Hooks.BeforeUncordon)
+	most, soak := g.rules.longestDrain()+p.set.Deadlines.Reboot+p.set.Deadlines.Return+g.rules.Volumes.Wait+hooks, g.rules.Soak
+	if len(g.rules.Verify.Pods) > 0 {
+		most += g.rules.Verify.Deadline
+	}
 	if most+soak <= enough {
 		return most + soak
 	}

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -35,6 +36,7 @@ func keep(n *fleet.Node) *Change {
 	c := &Change{ResourceVersion: n.ResourceVersion, Marks: n.Marks}
 	if d := n.Marks.Disruption; d != nil {
 		copied := *d
+		copied.Before, copied.Workloads = maps.Clone(d.Before), maps.Clone(d.Workloads)
 		c.Marks.Disruption = &copied
 	}
 	if f := n.Marks.Failure; f != nil {
@@ -55,8 +57,9 @@ func stabilize(n *fleet.Node, now time.Time, s Settings) *Change {
 }
 
 // uncordon takes our own cordon back and leaves everybody else's. While the soak runs ours is taken
-// back already, so one that stands then is somebody else's.
+// back already, so one that stands then is somebody else's. Load balancers may have the node back too.
 func (c *Change) uncordon(n *fleet.Node) {
+	c.include(n)
 	if d := n.Marks.Disruption; d != nil && !d.WasUnschedulable && d.Soak == nil && n.Unschedulable {
 		c.Unschedulable = new(false)
 	}
@@ -110,6 +113,8 @@ func giveBack(n *fleet.Node, now time.Time, s Settings, r Reason, message string
 		c.remember(n, marker.OutcomeGivenBack, r, now)
 	}
 	c.uncordon(n)
+	c.unprotect(n)
+	c.unhook()
 	c.Marks.Intent.Target, c.Marks.Intent.RebootFrom = "", ""
 	c.Marks.Disruption = nil
 	return c
@@ -119,6 +124,7 @@ func giveBack(n *fleet.Node, now time.Time, s Settings, r Reason, message string
 func leave(n *fleet.Node) *Change {
 	c := keep(n)
 	c.uncordon(n)
+	c.unprotect(n)
 	c.Marks = marker.Marks{}
 	c.RemoveAll = true
 	return c

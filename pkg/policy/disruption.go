@@ -30,11 +30,16 @@ func (p *planner) draining(n *fleet.Node) {
 	case p.leftInPlace(n):
 		p.withoutDrain(n)
 	case n.Drain != nil && n.Drain.Failed == "" && n.Drain.Remaining == 0 && n.AgentReady:
-		p.askReboot(n, ReasonDrained, "nothing is left to evict")
+		p.drained(n)
 	case n.Drain != nil && n.Drain.Failed == "" && n.Drain.Hopeless != "" && (n.Drain.Forced || !p.place(n).rules.Eviction.Force):
 		p.giveBack(n, phase, ReasonEvictionRefused, n.Drain.Hopeless, true)
 	case p.pastDrain(n):
 		p.giveBack(n, phase, ReasonDrainDeadline, drainDeadline(n, p.place(n).rules.Drain), true)
+	case p.Now.Before(p.balanced(n)):
+		end := p.balanced(n)
+		p.wakeAt(end)
+		p.wait(n, phase, ReasonLeavingBalancers, say("load balancers have until {t} to send nothing to the node any more").at(end).over(end))
+	case !p.baseline(n):
 	case n.Drain == nil || !p.Now.Before(n.Drain.Next):
 		r, message := drainWait(n)
 		s := p.step(n, phase, intent.ActDrain, r, message, nil)
@@ -46,19 +51,29 @@ func (p *planner) draining(n *fleet.Node) {
 	}
 }
 
+// drained goes on with a node that has nothing left to evict.
+func (p *planner) drained(n *fleet.Node) {
+	if p.volumesAwaited(n) || p.hooked(n, intent.PhaseDraining, afterDrain, p.place(n).rules.Hooks.AfterDrain) {
+		return
+	}
+	p.askReboot(n, ReasonDrained, "nothing is left to evict")
+}
+
 // pastDrain tells if a drain has taken too long, the time in which it may use force included.
 func (p *planner) pastDrain(n *fleet.Node) bool {
-	rules, since := p.place(n).rules, n.Marks.Disruption.Since
+	rules := p.place(n).rules
+	since, more := p.drainSince(n)
 	if rules.Eviction.Force {
-		p.wakeAt(since.Add(rules.Drain))
+		p.wakeAt(since.Add(rules.Drain + more))
 	}
-	return p.past(n, since, rules.longestDrain())
+	return p.past(n, since, rules.longestDrain()+more)
 }
 
 // forced tells if a drain deletes what is left.
 func (p *planner) forced(n *fleet.Node) bool {
-	rules, since := p.place(n).rules, n.Marks.Disruption.Since
-	return rules.Eviction.Force && p.past(n, since, rules.Drain)
+	rules := p.place(n).rules
+	since, more := p.drainSince(n)
+	return rules.Eviction.Force && p.past(n, since, rules.Drain+more)
 }
 
 // rebooted tells if the kubelet names another boot than the one to be left behind. No name is no word.
@@ -66,6 +81,7 @@ func rebooted(n *fleet.Node) bool { return n.BootID != "" && n.BootID != n.Marks
 
 func (p *planner) askReboot(n *fleet.Node, r Reason, message string) {
 	c := begin(n, p.Now, marker.ActionRebootUpdate, p.set.Deadlines.Reboot, ReasonRebooting, "the agent activates the update and reboots")
+	c.unhook()
 	g := p.place(n)
 	if w := p.windowOf(g); g.rules.WhenClosed == Return && w.Open && !w.Ends.IsZero() && w.Ends.Before(c.Marks.Intent.Until) && !rebooted(n) {
 		// Also if nobody is there to take it back then.
@@ -100,6 +116,8 @@ func (p *planner) mustReturn(n *fleet.Node) verdict {
 func (p *planner) setAside(n *fleet.Node, v verdict) {
 	c := keep(n)
 	c.uncordon(n)
+	c.unprotect(n)
+	c.unhook()
 	c.remember(n, marker.OutcomeGivenBack, v.reason, p.Now)
 	c.Marks.Disruption, c.Marks.Intent.RebootFrom = nil, ""
 	message := v.sentence.String()
@@ -176,6 +194,8 @@ func (p *planner) returning(n *fleet.Node) {
 	}
 	confirmed := confirmed(n)
 	switch {
+	case confirmed && n.Ready && (failed || m.Report.Current == m.Intent.Target) && p.podsAwaited(n):
+	case confirmed && n.Ready && (failed || m.Report.Current == m.Intent.Target) && p.hooked(n, phase, beforeUncordon, p.place(n).rules.Hooks.BeforeUncordon):
 	case confirmed && n.Ready && failed:
 		c := p.returned(n)
 		c.fail(m.Intent.Target, ReasonRolledBack, m.Report.Message, p.Now, p.set)
@@ -215,6 +235,7 @@ func returnWait(n *fleet.Node) string {
 func (p *planner) returned(n *fleet.Node) *Change {
 	c := begin(n, p.Now, marker.ActionStabilize, p.set.Deadlines.Prepare, ReasonSoaking, "Ready on its new boot; the soak runs")
 	c.uncordon(n)
+	c.unhook()
 	at := p.Now.Truncate(time.Millisecond)
 	d := c.Marks.Disruption
 	d.Ready, d.Soak, d.Returned = n.ReadySince, &at, &at
@@ -260,11 +281,21 @@ func (p *planner) verifying(n *fleet.Node) {
 		p.wait(n, phase, ReasonReturning, verbatim(returnWait(n)))
 		return
 	}
+	if p.workloadsAwaited(n) {
+		return
+	}
 	c := keep(n)
+	c.include(n)
+	c.unprotect(n)
 	c.Marks.Disruption, c.Marks.Waiting = nil, nil
 	c.Marks.Intent.Target, c.Marks.Intent.RebootFrom = "", ""
 	r, message := ReasonVerified, "Ready for the whole soak on the version that it ran before"
-	if m.Intent.Target != "" {
+	switch {
+	case m.Intent.Target != "" && p.workloadsLate(n):
+		r, message = ReasonWorkloadsUnwell, n.Checked.Unwell+n.Checked.Failed
+		c.fail(m.Intent.Target, r, message, p.Now, p.set)
+		c.remember(n, marker.OutcomeFailed, r, p.Now)
+	case m.Intent.Target != "":
 		r, message = ReasonUpdated, "updated to "+m.Intent.Target
 		c.Marks.Failure = nil
 		c.remember(n, marker.OutcomeUpdated, r, p.Now)
@@ -301,6 +332,7 @@ func (p *planner) unwell(n *fleet.Node) {
 	if !n.Unschedulable {
 		c.Unschedulable = new(true)
 	}
+	c.exclude(n, p.place(n).rules)
 	c.Marks.Waiting = &marker.Waiting{Reason: string(ReasonUnwell), Message: "not Ready after its update; cordoned until it is"}
 	p.step(n, intent.PhaseVerifying, intent.ActRecordon, ReasonUnwell, "not Ready after its update: cordoned again", c)
 }
@@ -328,7 +360,13 @@ func (p *planner) isLost(n *fleet.Node) bool {
 		}
 		known := m.Report.Answer(m.Intent.ID) == marker.StateError || m.Report.Current == m.Intent.Target
 		well := n.Ready && confirmed(n) && known
-		return !well && p.past(n, m.Intent.Time, d.Reboot+d.Return)
+		switch {
+		case !well:
+			return p.past(n, m.Intent.Time, d.Reboot+d.Return)
+		case p.podsUnwell(n):
+			return p.past(n, m.Intent.Time, d.Reboot+d.Return+p.place(n).rules.Verify.Deadline)
+		}
+		return p.hookLate(n)
 	case intent.PhaseVerifying:
 		// A node that comes and goes is never well for a whole soak, and Lost like one that stays away.
 		well := n.Ready && n.BootID == m.Report.BootID && n.OSVersion == m.Report.Current

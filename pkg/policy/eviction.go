@@ -48,6 +48,13 @@ func (s PodSelector) Matches(namespace string, labels map[string]string) bool {
 	return (s.Namespace == "" || s.Namespace == namespace) && s.Selector.Matches(labels)
 }
 
+func (s PodSelector) String() string {
+	if s.Namespace == "" {
+		return s.Selector.String()
+	}
+	return s.Selector.String() + " in " + s.Namespace
+}
+
 // forceTime is for how long what is left is deleted by force, once the drain's own deadline is past.
 const forceTime = 5 * time.Minute
 

@@ -64,6 +64,7 @@ func draining(n *fleet.Node) {
 	n.Unschedulable = true
 	n.Marks.Intent.RebootFrom = "b1"
 	n.Marks.Disruption = &marker.Disruption{Since: now.Add(-time.Minute)}
+	n.Checked = &fleet.Checked{For: fleet.CheckBaseline}
 	n.Marks.Waiting = &marker.Waiting{Reason: string(policy.ReasonDraining), Message: "x"}
 }
 
@@ -141,7 +142,10 @@ func cordonedSince(ago time.Duration) change {
 	return func(n *fleet.Node) { n.Marks.Disruption.Since = now.Add(-ago) }
 }
 
-func drain(d fleet.Drain) change { return func(n *fleet.Node) { n.Drain = &d } }
+// drain is an eviction pass, after which no volume is left attached.
+func drain(d fleet.Drain) change {
+	return func(n *fleet.Node) { n.Drain, n.Checked = &d, &fleet.Checked{For: fleet.CheckVolumes} }
+}
 
 func failedOnce(retryAfter time.Duration, versions ...string) change {
 	return func(n *fleet.Node) {

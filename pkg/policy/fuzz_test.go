@@ -2,6 +2,7 @@ package policy_test
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -47,6 +48,12 @@ func (c *choices) node(i int) fleet.Node {
 		func(n *fleet.Node) { n.Marks.Report.Current, n.OSVersion = "1.0.5", "1.0.5" },
 		forecast(nil), found(time.Minute, fleet.ObstacleNone, 0), found(time.Second, fleet.ObstacleBudget, time.Minute), found(time.Minute, fleet.ObstacleAwaited, -time.Second),
 		drain(fleet.Drain{}), drain(fleet.Drain{Remaining: 1}), drain(fleet.Drain{Remaining: 1, Hopeless: "x"}), drain(fleet.Drain{Remaining: 1, Awaited: "x", Forced: true}),
+		inHands(marked), inHands(asked("after-drain.", time.Minute)), inHands(asked("after-drain.", time.Hour)), inHands(asked("before-uncordon.", time.Minute)),
+		inHands(asked("before-uncordon.", time.Hour)), hooksAnswered(healthy, quorum, released), unlooked, inHands(noted),
+		looked(fleet.Checked{For: fleet.CheckBaseline, Workloads: map[string]int{"Deployment/a/b": 1}}), looked(fleet.Checked{For: fleet.CheckVolumes, Unwell: "v"}),
+		looked(fleet.Checked{For: fleet.CheckVolumes, Failed: "f"}), looked(fleet.Checked{For: fleet.CheckPods, Unwell: "p"}), looked(fleet.Checked{For: fleet.CheckPods}),
+		looked(fleet.Checked{For: fleet.CheckWorkloads, Unwell: "w"}), looked(fleet.Checked{For: fleet.CheckWorkloads}),
+		stand(balancers, "mine"), stand(scaleDown, "mine"), stand(disrupt, "true"),
 	}
 	n := node(fmt.Sprintf("n%02d", i), situations[c.of(len(situations))], stageOf([]string{"canary", "production", "else"}[c.of(3)]), zone([]string{"x", "y", "z"}[c.of(3)]))
 	if n.Marks.Disruption != nil && n.Marks.Disruption.Soak == nil {
@@ -58,6 +65,15 @@ func (c *choices) node(i int) fleet.Node {
 	return n
 }
 
+// inHands is a change of nodes that are in our hands alone.
+func inHands(f change) change {
+	return func(n *fleet.Node) {
+		if n.Disrupted() {
+			f(n)
+		}
+	}
+}
+
 func (c *choices) settings() policy.Settings {
 	s := policy.DefaultSettings()
 	s.MaxUnavailable, s.MaxLost, s.MaxFailed = c.limit(), c.limit(), []policy.Limit{policy.Count(3), policy.Count(1), policy.Percent(20), policy.Unlimited}[c.of(4)]
@@ -65,6 +81,16 @@ func (c *choices) settings() policy.Settings {
 	s.MaxStaging = []int{10, 1, 3}[c.of(3)]
 	if c.of(3) == 1 {
 		s.Topology = []policy.Topology{{Key: zoneKey, MaxUnavailable: c.limit(), MaxDomains: c.of(3)}}
+	}
+	switch c.of(6) {
+	case 1:
+		withHooks(&s)
+	case 2:
+		withPods(&s)
+	case 3:
+		s.Balancers.Wait, s.Volumes.OnTimeout = time.Minute, policy.Abort
+	case 4:
+		s.Balancers.Exclude, s.Protect, s.Volumes.Wait, s.Verify.OnWorkloads = false, false, 0, policy.IgnoreWorkloads
 	}
 	calendars := []window.Calendar{{}, {Freezes: []window.Freeze{{From: now.Add(-time.Hour), To: now.Add(time.Hour)}}}}
 	if c.of(4) == 1 {
@@ -149,6 +175,7 @@ func FuzzPlan(f *testing.F) {
 		out := policy.Plan(s, set)
 
 		everyNode(t, s, out)
+		marksForOthers(t, s, out)
 		withinBudgets(t, s, set, out)
 		drainedOrAlone(t, s, set, out)
 		inAnyOrder(t, s, set, out, c.of(len(s.Nodes)))
@@ -211,6 +238,43 @@ func everyNode(t *testing.T, s fleet.Snapshot, out policy.Outcome) {
 	for _, step := range out.Steps {
 		assert.Check(t, !stepped[step.UID], "%s gets two steps", step.Node)
 		stepped[step.UID] = true
+	}
+}
+
+// marksForOthers are put with a record of what stood there, and taken back by it: none of ours stands on a node that
+// is not in our hands (S5).
+func marksForOthers(t *testing.T, s fleet.Snapshot, out policy.Outcome) {
+	for _, step := range out.Steps {
+		if step.Change == nil {
+			continue
+		}
+		n := &s.Nodes[slices.IndexFunc(s.Nodes, func(n fleet.Node) bool { return n.UID == step.UID })]
+		var before, after map[string]*string
+		if d := n.Marks.Disruption; d != nil {
+			before = d.Before
+		}
+		if d := step.Change.Marks.Disruption; d != nil {
+			after = d.Before
+		}
+		for _, key := range []string{balancers, scaleDown, disrupt} {
+			stood, stands := n.Autoscalers[key]
+			write, writes := step.Change.Annotations[key]
+			if key == balancers {
+				stood, stands = n.Labels[key]
+				write, writes = step.Change.Labels[key]
+			}
+			was, wasOurs := before[key]
+			_, isOurs := after[key]
+			switch {
+			case wasOurs && !isOurs:
+				assert.Check(t, writes == (stands && stood == "true"), "%s of %s: %s", key, step.Node, step.Act)
+				assert.Check(t, !writes || write == was, "%s of %s is not put back", key, step.Node)
+			case isOurs && !wasOurs:
+				assert.Check(t, writes && *write == "true" && (after[key] == nil) == !stands, "%s of %s is noted wrong", key, step.Node)
+			default:
+				assert.Check(t, !writes, "%s of %s is not ours", key, step.Node)
+			}
+		}
 	}
 }
 
@@ -305,6 +369,15 @@ func converges(t *testing.T, s fleet.Snapshot, set policy.Settings) {
 			n.Marks, n.ResourceVersion = step.Change.Marks, fmt.Sprint(round, "0")
 			if step.Change.Unschedulable != nil {
 				n.Unschedulable = *step.Change.Unschedulable
+			}
+			for key, value := range step.Change.Annotations {
+				n.Autoscalers = maps.Clone(n.Autoscalers)
+				if n.Autoscalers == nil {
+					n.Autoscalers = map[string]string{}
+				}
+				if delete(n.Autoscalers, key); value != nil {
+					n.Autoscalers[key] = *value
+				}
 			}
 			if step.Change.DropRetry {
 				n.Marks.Retry = false

@@ -48,6 +48,8 @@ type Step struct {
 	Act     intent.Act `json:"act"`
 	Reason  Reason     `json:"reason"`
 	Message string     `json:"message,omitempty"`
+	// Check is what a step of that act looks at.
+	Check *Check `json:"-"`
 	// Change is what to write to the node; nil if the step writes nothing to it.
 	Change *Change `json:"-"`
 	// TakesSlot: the node must hold a slot before Change is written. FreesSlot: once it is written, the
@@ -59,13 +61,15 @@ type Step struct {
 	Force    bool      `json:"-"`
 }
 
-// Change is a node's marks and cordon after a step. It is only valid on the resourceVersion that it
+// Change is a node's marks, cordon and marks for others after a step. It is only valid on the resourceVersion that it
 // was computed from.
 type Change struct {
 	ResourceVersion string
 	Marks           marker.Marks
 	// Unschedulable is nil if spec.unschedulable stays as it is.
 	Unschedulable *bool
+	// Labels and Annotations are marks for others: a value to set, or nil to delete. No key of ours is among them.
+	Labels, Annotations map[string]*string
 	// DropRetry removes the user's wish that this step fulfils.
 	DropRetry bool
 	// RemoveAll removes every annotation of ours, the agent's too.

@@ -79,6 +79,8 @@ const (
 	ReasonPodProtected Reason = "PodProtected"
 	// ReasonPreparing: the agent is staging.
 	ReasonPreparing Reason = "Preparing"
+	// ReasonLeavingBalancers: load balancers are given time to send nothing to the node any more.
+	ReasonLeavingBalancers Reason = "LeavingBalancers"
 	// ReasonDraining: evicted pods are on their way out.
 	ReasonDraining Reason = "Draining"
 	// ReasonEvictionBlocked: a pod may not be evicted now, a PodDisruptionBudget mostly.
@@ -87,12 +89,22 @@ const (
 	ReasonPodAwaited Reason = "PodAwaited"
 	// ReasonDrainFailing: the eviction pass itself fails.
 	ReasonDrainFailing Reason = "DrainFailing"
+	// ReasonVolumesAttached: volumes of pods that were evicted are still attached to the node.
+	ReasonVolumesAttached Reason = "VolumesAttached"
+	// ReasonHookAwaited: a hook of the policy has not answered yet.
+	ReasonHookAwaited Reason = "HookAwaited"
+	// ReasonCheckFailing: what the node carries can't be looked at.
+	ReasonCheckFailing Reason = "CheckFailing"
 	// ReasonRebooting: the agent is at it.
 	ReasonRebooting Reason = "Rebooting"
 	// ReasonReturning: the kubelet doesn't show the new boot, Ready and the version yet.
 	ReasonReturning Reason = "Returning"
+	// ReasonPodsAwaited: pods that the policy wants on the node itself are not Ready there.
+	ReasonPodsAwaited Reason = "PodsAwaited"
 	// ReasonSoaking: Ready on its new boot; the soak runs.
 	ReasonSoaking Reason = "Soaking"
+	// ReasonWorkloadsAwaited: a workload that had Ready pods on the node has less of them than before.
+	ReasonWorkloadsAwaited Reason = "WorkloadsAwaited"
 	// ReasonUnwell: not Ready during the soak.
 	ReasonUnwell Reason = "Unwell"
 	// ReasonResetting: the agent undoes what is activated.
@@ -123,9 +135,12 @@ const (
 	ReasonPrepareDeadline Reason = "PrepareDeadline"
 	ReasonDrainDeadline   Reason = "DrainDeadline"
 	ReasonEvictionRefused Reason = "EvictionRefused"
+	ReasonVolumesDeadline Reason = "VolumesDeadline"
+	ReasonHookFailed      Reason = "HookFailed"
 	ReasonRebootDeadline  Reason = "RebootDeadline"
 	ReasonRebootFailed    Reason = "RebootFailed"
 	ReasonRolledBack      Reason = "RolledBack"
+	ReasonWorkloadsUnwell Reason = "WorkloadsUnwell"
 	ReasonCordonTaken     Reason = "CordonTaken"
 	ReasonRetryWanted     Reason = "RetryWanted"
 	ReasonClockCorrected  Reason = "ClockCorrected"
@@ -139,12 +154,13 @@ var reasons = []Reason{
 	ReasonBootUnconfirmed, ReasonStagingLimit, ReasonUnavailableLimit, ReasonDomainLimit, ReasonPolicyPaused,
 	ReasonPolicyUnreadable, ReasonWindowClosed, ReasonWindowTooShort, ReasonFrozen, ReasonAfterGroup, ReasonVersionDenied, ReasonHeld,
 	ReasonVersionTooNew, ReasonVersionStopped, ReasonBeingRemoved, ReasonTooManyLost, ReasonStateUnreadable, ReasonOnlySchedulableNode, ReasonControllerLast,
-	ReasonAlertsFiring, ReasonAlertsUnknown, ReasonBudgetBlocks, ReasonPodProtected, ReasonPreparing, ReasonDraining, ReasonEvictionBlocked, ReasonPodAwaited, ReasonDrainFailing, ReasonRebooting, ReasonReturning,
-	ReasonSoaking, ReasonUnwell, ReasonResetting, ReasonLost, ReasonLeaving,
+	ReasonAlertsFiring, ReasonAlertsUnknown, ReasonBudgetBlocks, ReasonPodProtected, ReasonPreparing, ReasonLeavingBalancers, ReasonDraining, ReasonEvictionBlocked,
+	ReasonPodAwaited, ReasonDrainFailing, ReasonVolumesAttached, ReasonHookAwaited, ReasonCheckFailing, ReasonRebooting,
+	ReasonReturning, ReasonPodsAwaited, ReasonSoaking, ReasonWorkloadsAwaited, ReasonUnwell, ReasonResetting, ReasonLost, ReasonLeaving,
 	ReasonManaged, ReasonUpdateAvailable, ReasonLooking, ReasonSlotGranted, ReasonDrained, ReasonSingleNode, ReasonRebootedEarly, ReasonReturned,
 	ReasonUpdated, ReasonVerified, ReasonSoakRestarted, ReasonResetDone, ReasonAlreadyOnTarget, ReasonOfferWithdrawn,
-	ReasonPrepareFailed, ReasonPrepareDeadline, ReasonDrainDeadline, ReasonEvictionRefused, ReasonRebootDeadline, ReasonRebootFailed,
-	ReasonRolledBack, ReasonCordonTaken, ReasonRetryWanted, ReasonClockCorrected, ReasonSlotOrphaned, ReasonNodeGone,
+	ReasonPrepareFailed, ReasonPrepareDeadline, ReasonDrainDeadline, ReasonEvictionRefused, ReasonVolumesDeadline, ReasonHookFailed, ReasonRebootDeadline, ReasonRebootFailed,
+	ReasonRolledBack, ReasonWorkloadsUnwell, ReasonCordonTaken, ReasonRetryWanted, ReasonClockCorrected, ReasonSlotOrphaned, ReasonNodeGone,
 }
 
 // Reasons is the closed list.
@@ -158,8 +174,8 @@ func (r Reason) Passing() bool { return r == ReasonLooking || r == ReasonAlertsU
 func (r Reason) Troubling() bool {
 	switch r {
 	case ReasonMarksUnreadable, ReasonInterfaceUnsupported, ReasonAnotherUpdater, ReasonHostError, ReasonLost, ReasonTooManyLost, ReasonStateUnreadable,
-		ReasonUnwell, ReasonPrepareFailed, ReasonPrepareDeadline, ReasonDrainDeadline, ReasonEvictionRefused, ReasonRebootDeadline,
-		ReasonRebootFailed, ReasonRolledBack, ReasonEvictionBlocked, ReasonDrainFailing, ReasonBudgetBlocks, ReasonPodProtected:
+		ReasonUnwell, ReasonPrepareFailed, ReasonPrepareDeadline, ReasonDrainDeadline, ReasonEvictionRefused, ReasonVolumesDeadline, ReasonHookFailed, ReasonRebootDeadline,
+		ReasonRebootFailed, ReasonRolledBack, ReasonWorkloadsUnwell, ReasonEvictionBlocked, ReasonDrainFailing, ReasonCheckFailing, ReasonBudgetBlocks, ReasonPodProtected:
 		return true
 	}
 	return false

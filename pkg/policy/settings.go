@@ -66,6 +66,24 @@ type Rules struct {
 	Drain time.Duration
 	// Eviction is how the pods are taken off a node.
 	Eviction Eviction
+	// Balancers is what load balancers are told of nodes that are out of service.
+	Balancers Balancers
+	// Protect: autoscalers are told to leave nodes alone while they are in our hands. Default true.
+	Protect bool
+	// Volumes is what is made of volumes that are still attached when the node is empty.
+	Volumes Volumes
+	// Hooks are what others do to a node while it is out of service.
+	Hooks Hooks
+	// Verify is what must be well after an update, beside the node.
+	Verify Verify
+}
+
+// Balancers is what load balancers are told.
+type Balancers struct {
+	// Exclude: they are told to send nothing to a node from its cordon on. Default true.
+	Exclude bool
+	// Wait is how long they are given before anything is evicted. Default 0.
+	Wait time.Duration
 }
 
 // Group is a part of the fleet with rules of its own.
@@ -121,8 +139,10 @@ func DefaultSettings() Settings {
 	return Settings{
 		Rules: Rules{
 			MaxUnavailable: Count(1), FitWindow: true, StageOutside: true, WhenClosed: Return,
-			Soak: time.Minute, Drain: 30 * time.Minute,
+			Soak: time.Minute, Drain: 30 * time.Minute, Balancers: Balancers{Exclude: true}, Protect: true,
 			Eviction: Eviction{EmptyDirData: Evict, UnmanagedPods: Evict, Predict: true},
+			Volumes:  Volumes{Wait: 5 * time.Minute, OnTimeout: Ignore},
+			Verify:   Verify{Deadline: 10 * time.Minute, OnWorkloads: FailOnWorkloads},
 		},
 		MaxLost:          Count(1),
 		MaxStaging:       10,
@@ -170,6 +190,17 @@ func (r Rules) validate() error {
 		return errors.Errorf("soak is %s: give 0 or more", r.Soak)
 	case r.Drain <= 0:
 		return errors.Errorf("drain is %s: give a duration such as 30m", r.Drain)
+	case r.Balancers.Wait < 0 || r.Balancers.Wait >= r.Drain:
+		return errors.Errorf("loadBalancers.wait is %s: give 0 or more, and less than drain.timeout, which is %s and counts from the cordon too", r.Balancers.Wait, r.Drain)
+	}
+	if r.Volumes.Wait < 0 {
+		return errors.Errorf("volumes.wait is %s: give 0 or more", r.Volumes.Wait)
+	}
+	if err := r.Hooks.validate(); err != nil {
+		return err
+	}
+	if err := r.Verify.validate(); err != nil {
+		return err
 	}
 	for _, t := range r.Topology {
 		if t.Key == "" {

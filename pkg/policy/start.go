@@ -157,6 +157,8 @@ func (p *planner) disrupt(c *candidate) {
 	change := keep(n)
 	change.Marks.Intent.RebootFrom = n.BootID
 	change.Marks.Disruption = &marker.Disruption{Since: at, WasUnschedulable: n.Unschedulable}
+	change.exclude(n, c.part.rules)
+	change.protect(n, c.part.rules)
 	change.Marks.Waiting = p.drains(n)
 	if !n.Unschedulable {
 		change.Unschedulable = new(true)

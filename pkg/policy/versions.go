@@ -121,8 +121,10 @@ func (p *planner) countFailed(n *fleet.Node, late bool) {
 	}
 }
 
-// blamesVersion tells if a failure is the version's own.
-func (r Reason) blamesVersion() bool { return r == ReasonRebootFailed || r == ReasonRolledBack }
+// blamesVersion tells if a failure is the version's own, as far as anybody can tell.
+func (r Reason) blamesVersion() bool {
+	return r == ReasonRebootFailed || r == ReasonRolledBack || r == ReasonWorkloadsUnwell
+}
 
 // see notes versions that nobody in this cluster has seen before.
 func (p *planner) see(version string) {

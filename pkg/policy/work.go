@@ -26,6 +26,8 @@ const (
 	TaskLookAhead TaskKind = "look ahead"
 	// TaskDrain begins an eviction pass over the step's node. Nothing waits for its answer.
 	TaskDrain TaskKind = "drain"
+	// TaskCheck begins a live look at what the step's node carries. Nothing waits for its answer either.
+	TaskCheck TaskKind = "look"
 	// TaskFreeSlots removes Task.Free from the slot list.
 	TaskFreeSlots TaskKind = "free slots"
 	// TaskAskAlerts begins to ask which alerts stand. Nothing waits for the answer.
@@ -97,6 +99,8 @@ func (w *Work) Next() (Task, bool) {
 			w.task.Kind = TaskLookAhead
 		case step.Act == intent.ActDrain:
 			w.task.Kind = TaskDrain
+		case step.Act == intent.ActCheck:
+			w.task.Kind = TaskCheck
 		case step.Act == intent.ActRelease:
 			w.task.Kind = TaskLookGone
 		case step.Act == intent.ActReboot && step.Reason == ReasonDrained && !w.looked:

@@ -53,6 +53,8 @@ type watched struct {
 	ours, theirs bool
 	// blurred: who the cordon belongs to can't be told by anybody any more.
 	blurred bool
+	// others are the marks for others that are the operator's.
+	others map[string]otherMark
 	// readySince is since when its Ready condition has been True; zero: it isn't.
 	readySince time.Time
 	// handsOff are intents whose cordon, or Node, somebody took away after the point of no return.
@@ -195,6 +197,7 @@ func (c *checks) node(actor string, controller bool, before, after *corev1.Node)
 	if m := momentOf(before, after); m != "" && len(w.awaited) > 0 {
 		w.moment(after.Name, m)
 	}
+	c.othersMarked(actor, controller, before, after)
 	switch {
 	case actor == "proxy":
 		c.report(before, after)

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,7 +21,7 @@ func (c *checks) decided(actor string, before, after *corev1.Node) {
 		c.told(after.Name, policy.Reason(reason))
 	}
 	for _, key := range changedKeys(before, after) {
-		if !strings.HasPrefix(key, marker.Prefix) || key == string(marker.KeyPaused) {
+		if !strings.HasPrefix(key, marker.Prefix) && !slices.Contains(othersKeys, key) || key == string(marker.KeyPaused) {
 			w.violate("S5", "%s changed %s of %s", actor, key, after.Name)
 		}
 	}

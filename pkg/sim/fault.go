@@ -324,7 +324,10 @@ func (w *world) person(m *machine, f Fault) {
 	done := false
 	switch f.Kind {
 	case PersonCordons:
-		done = w.edit(m, func(n *corev1.Node) { n.Spec.Unschedulable = true })
+		done = w.edit(m, func(n *corev1.Node) {
+			n.Spec.Unschedulable = true
+			n.Annotations[marker.AnnotationScaleDown] = "false"
+		})
 	case PersonUncordons:
 		done = w.edit(m, func(n *corev1.Node) { n.Spec.Unschedulable = false })
 	case PersonPauses:

@@ -137,6 +137,8 @@ func (s Scenario) settings() policy.Settings {
 	set.RetryBase, set.RetryMax = time.Minute, 10*time.Minute
 	set.HandsOff = 2 * time.Minute
 	set.Eviction.Predict = !s.Blind
+	// The simulated API server has no Deployments, and no volumes.
+	set.Volumes.Wait, set.Verify.OnWorkloads = 0, policy.IgnoreWorkloads
 	return set
 }
 

@@ -157,6 +157,12 @@ func (v *versions) into(out *policy.Versions) error {
 	return nil
 }
 
+// What autoscalers is.
+const (
+	protect = "protect"
+	ignore  = "ignore"
+)
+
 // into overlays what stands there; a pause, budgets and topologies are not handed down to groups.
 func (r *rules) into(out *policy.Rules, zones Zones) error {
 	if r.MaxUnavailable != nil {
@@ -194,7 +200,60 @@ func (r *rules) into(out *policy.Rules, zones Zones) error {
 	if err := r.Drain.into(out); err != nil {
 		return err
 	}
+	if b := r.Balancers; b != nil {
+		set(&out.Balancers.Exclude, b.Exclude)
+		lasting(&out.Balancers.Wait, b.Wait)
+	}
+	if r.Autoscalers != nil {
+		if *r.Autoscalers != protect && *r.Autoscalers != ignore {
+			return errors.Errorf("autoscalers is %q: give %s or %s", *r.Autoscalers, protect, ignore)
+		}
+		out.Protect = *r.Autoscalers == protect
+	}
+	if v := r.Volumes; v != nil {
+		lasting(&out.Volumes.Wait, v.Wait)
+		if v.OnTimeout != nil {
+			out.Volumes.OnTimeout = v.OnTimeout.OnTimeout
+		}
+	}
+	if h := r.Hooks; h != nil {
+		hooks(&out.Hooks.AfterDrain, h.AfterDrain)
+		hooks(&out.Hooks.BeforeUncordon, h.BeforeUncordon)
+	}
+	if err := r.verify(&out.Verify); err != nil {
+		return err
+	}
 	return r.calendar(&out.Calendar, zones)
+}
+
+func (r *rules) verify(out *policy.Verify) error {
+	v := r.Verify
+	if v == nil {
+		return nil
+	}
+	lasting(&out.Deadline, v.Deadline)
+	if v.OnWorkloads != nil {
+		out.OnWorkloads = policy.OnWorkloads(*v.OnWorkloads)
+		if out.OnWorkloads != policy.FailOnWorkloads && out.OnWorkloads != policy.IgnoreWorkloads {
+			return errors.Errorf("verify.onWorkloads is %q: give %s or %s", *v.OnWorkloads, policy.FailOnWorkloads, policy.IgnoreWorkloads)
+		}
+	}
+	return errors.WithMessage(choose(&out.Pods, v.Pods), "verify.pods")
+}
+
+func hooks(into *[]policy.Hook, list *[]hook) {
+	if list == nil {
+		return
+	}
+	*into = nil
+	for _, h := range *list {
+		made := policy.Hook{Name: h.Name, Annotation: h.Annotation, OnTimeout: policy.Abort}
+		lasting(&made.Timeout, h.Timeout)
+		if h.OnTimeout != nil {
+			made.OnTimeout = h.OnTimeout.OnTimeout
+		}
+		*into = append(*into, made)
+	}
 }
 
 func (r *rules) calendar(out *window.Calendar, zones Zones) error {

@@ -73,28 +73,23 @@ func choose(into *[]policy.PodSelector, pods *[]podSelector) error {
 type handling struct{ policy.Handling }
 
 func (h *handling) UnmarshalYAML(n *yaml.Node) error {
-	text, err := word(n)
-	if err != nil {
-		return err
-	}
-	h.Handling = policy.Handling(text)
-	if h.Handling != policy.Evict && h.Handling != policy.Block {
-		return at(n, errors.Errorf("%q is neither %s nor %s", text, policy.Evict, policy.Block))
-	}
-	return nil
+	return read(n, &h.Handling, func(text string) (policy.Handling, error) {
+		parsed := policy.Handling(text)
+		if parsed != policy.Evict && parsed != policy.Block {
+			return "", errors.Errorf("%q is neither %s nor %s", text, policy.Evict, policy.Block)
+		}
+		return parsed, nil
+	})
 }
 
 // lastResort is what becomes of a drain that has taken too long.
 type lastResort struct{ force bool }
 
 func (r *lastResort) UnmarshalYAML(n *yaml.Node) error {
-	text, err := word(n)
-	if err != nil {
-		return err
-	}
-	r.force = text == "force"
-	if !r.force && text != string(policy.Return) {
-		return at(n, errors.Errorf("%q is neither %s nor force", text, policy.Return))
-	}
-	return nil
+	return read(n, &r.force, func(text string) (bool, error) {
+		if text != "force" && text != string(policy.Return) {
+			return false, errors.Errorf("%q is neither %s nor force", text, policy.Return)
+		}
+		return text == "force", nil
+	})
 }

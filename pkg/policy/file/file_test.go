@@ -76,6 +76,8 @@ func TestMistakes(t *testing.T) {
 		{"a name that is none", "version: 1\nalerts: {url: http://a, ignore: ['(']}\n", `"(", which is no regular expression`},
 		{"two documents", "version: 1\n---\nversion: 1\n", "give one document"},
 		{"an anchor bomb", "version: 1\ngroups: &a [*a]\n", "line"},
+		{"no time for the drain", "version: 1\ndrain: {timeout: 5m}\nloadBalancers: {wait: 5m}\n", "loadBalancers.wait is 5m0s: give 0 or more, and less than drain.timeout"},
+		{"neither protect nor ignore", "version: 1\nautoscalers: off\n", `autoscalers is "off": give protect or ignore`},
 		{"a contradiction", "version: 1\nretry: {base: 2h, max: 1h}\n", "retry waits"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -108,4 +110,61 @@ groups:
 	group.WaitFor, group.Leave, group.Force, group.Predict = nil, []policy.PodSelector{{Namespace: "storage"}}, false, false
 	assert.DeepEqual(t, set.Groups[0].Eviction, group)
 	assert.Equal(t, set.Groups[0].Drain, time.Hour)
+}
+
+// What the fleet's rules say of load balancers and autoscalers holds for a group, but for what the group says itself.
+func TestMarksForOthers(t *testing.T) {
+	set, err := decode("version: 1\nloadBalancers: {wait: 1m}\nautoscalers: ignore\ngroups:\n" +
+		"- {name: a, nodeSelector: {}, loadBalancers: {exclude: false}}\n- {name: b, nodeSelector: {}, autoscalers: protect}\n")
+	assert.NilError(t, err)
+	a, b := set.Groups[0].Rules, set.Groups[1].Rules
+	assert.Equal(t, set.Balancers, policy.Balancers{Exclude: true, Wait: time.Minute})
+	assert.Equal(t, a.Balancers, policy.Balancers{Wait: time.Minute})
+	assert.Equal(t, b.Balancers, set.Balancers)
+	assert.Assert(t, !set.Protect && !a.Protect && b.Protect)
+}
+
+// Hooks are a group's own where it says so, also none; what isn't said of one is that it aborts.
+func TestHooks(t *testing.T) {
+	const fleet = "version: 1\nhooks:\n  afterDrain: [{name: a, annotation: example.com/a, timeout: 5m}]\n  beforeUncordon: [{name: b, annotation: example.com/b, timeout: 1m, onTimeout: ignore}]\n"
+	set, err := decode(fleet + "groups: [{name: g, nodeSelector: {}, hooks: {afterDrain: []}}]\n")
+	assert.NilError(t, err)
+	assert.DeepEqual(t, set.Hooks.AfterDrain, []policy.Hook{{Name: "a", Annotation: "example.com/a", Timeout: 5 * time.Minute, OnTimeout: policy.Abort}})
+	b := []policy.Hook{{Name: "b", Annotation: "example.com/b", Timeout: time.Minute, OnTimeout: policy.Ignore}}
+	assert.DeepEqual(t, set.Hooks.BeforeUncordon, b)
+	assert.Equal(t, len(set.Groups[0].Hooks.AfterDrain), 0)
+	assert.DeepEqual(t, set.Groups[0].Hooks.BeforeUncordon, b)
+	for text, want := range map[string]string{
+		"{annotation: example.com/a, timeout: 5m}":                                                             "a hook has no name",
+		"{name: a, timeout: 5m}":                                                                               `annotation of hook "a" is ""`,
+		"{name: a, annotation: done, timeout: 5m}":                                                             `is "done": give a key of your own`,
+		"{name: a, annotation: bottlerocket.aws/paused, timeout: 5m}":                                          "give a key of your own",
+		"{name: a, annotation: 'example.com/a b', timeout: 5m}":                                                "give a key of your own",
+		"{name: a, annotation: example.com/a}":                                                                 `timeout of hook "a" is 0s`,
+		"{name: a, annotation: example.com/a, timeout: 5m, onTimeout: fail}":                                   `"fail" is neither abort nor ignore`,
+		"{name: a, annotation: example.com/a, timeout: 5m}, {name: a, annotation: example.com/b, timeout: 5m}": `hook "a" is there twice`,
+	} {
+		_, err := decode("version: 1\nhooks: {afterDrain: [" + text + "]}\n")
+		assert.ErrorContains(t, err, want)
+	}
+}
+
+// Verify is a group's own where it says so.
+func TestVerify(t *testing.T) {
+	set, err := decode("version: 1\nverify: {pods: [{namespace: kube-system, podSelector: {matchLabels: {app: cni}}}], deadline: 5m}\n" +
+		"groups: [{name: g, nodeSelector: {}, verify: {pods: [], onWorkloads: ignore}}]\n")
+	assert.NilError(t, err)
+	assert.DeepEqual(t, set.Verify, policy.Verify{Pods: []policy.PodSelector{{Namespace: "kube-system", Selector: policy.Selector{{Key: "app", Operator: policy.In, Values: []string{"cni"}}}}},
+		Deadline: 5 * time.Minute, OnWorkloads: policy.FailOnWorkloads})
+	assert.DeepEqual(t, set.Groups[0].Verify, policy.Verify{Deadline: 5 * time.Minute, OnWorkloads: policy.IgnoreWorkloads})
+	for text, want := range map[string]string{
+		"{onWorkloads: wait}":         `verify.onWorkloads is "wait": give fail or ignore`,
+		"{deadline: 0s}":              "verify.deadline is 0s",
+		"{pods: [{namespace: x}]}":    "chooses every pod",
+		"{pods: [{podSelector: {}}]}": "chooses every pod",
+		"{pods: [{podSelector: {matchExpressions: [{key: a, operator: Is}]}}]}": `verify.pods: operator "Is" of its podSelector`,
+	} {
+		_, err := decode("version: 1\nverify: " + text + "\n")
+		assert.ErrorContains(t, err, want)
+	}
 }

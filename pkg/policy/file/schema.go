@@ -46,6 +46,24 @@ type rules struct {
 	WhenClosed     *ending    `yaml:"whenWindowCloses"`
 	Soak           *duration  `yaml:"soak"`
 	Drain          *drain     `yaml:"drain"`
+	Balancers      *struct {
+		Exclude *bool     `yaml:"exclude"`
+		Wait    *duration `yaml:"wait"`
+	} `yaml:"loadBalancers"`
+	Autoscalers *string `yaml:"autoscalers"`
+	Volumes     *struct {
+		Wait      *duration  `yaml:"wait"`
+		OnTimeout *onTimeout `yaml:"onTimeout"`
+	} `yaml:"volumes"`
+	Hooks *struct {
+		AfterDrain     *[]hook `yaml:"afterDrain"`
+		BeforeUncordon *[]hook `yaml:"beforeUncordon"`
+	} `yaml:"hooks"`
+	Verify *struct {
+		Pods        *[]podSelector `yaml:"pods"`
+		Deadline    *duration      `yaml:"deadline"`
+		OnWorkloads *string        `yaml:"onWorkloads"`
+	} `yaml:"verify"`
 }
 
 type group struct {
@@ -69,6 +87,13 @@ type topology struct {
 	Key            string `yaml:"key"`
 	MaxUnavailable *limit `yaml:"maxUnavailable"`
 	MaxDomains     *int   `yaml:"maxDomains"`
+}
+
+type hook struct {
+	Name       string     `yaml:"name"`
+	Annotation string     `yaml:"annotation"`
+	Timeout    *duration  `yaml:"timeout"`
+	OnTimeout  *onTimeout `yaml:"onTimeout"`
 }
 
 type pause struct {
@@ -121,6 +146,18 @@ func (e *ending) UnmarshalYAML(n *yaml.Node) error {
 		parsed := policy.Ending(text)
 		if parsed != policy.Finish && parsed != policy.Return {
 			return "", errors.Errorf("%q is neither %s nor %s", text, policy.Finish, policy.Return)
+		}
+		return parsed, nil
+	})
+}
+
+type onTimeout struct{ policy.OnTimeout }
+
+func (o *onTimeout) UnmarshalYAML(n *yaml.Node) error {
+	return read(n, &o.OnTimeout, func(text string) (policy.OnTimeout, error) {
+		parsed := policy.OnTimeout(text)
+		if parsed != policy.Abort && parsed != policy.Ignore {
+			return "", errors.Errorf("%q is neither %s nor %s", text, policy.Abort, policy.Ignore)
 		}
 		return parsed, nil
 	})

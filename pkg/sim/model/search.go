@@ -69,6 +69,7 @@ type Model struct {
 // New returns a search that hasn't begun.
 func New(c Config) *Model {
 	set := policy.DefaultSettings()
+	set.Volumes.Wait, set.Verify.OnWorkloads = 0, policy.IgnoreWorkloads
 	set.MaxUnavailable = policy.Count(c.Budget)
 	// A person's cordon would hold the other node up for an hour of ignoreAfter, and here nobody counts hours: the
 	// simulation does.

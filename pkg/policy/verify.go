@@ -1,0 +1,142 @@
+package policy
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/pkg/errors"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
+)
+
+// Verify is what must be well after an update, beside the node.
+type Verify struct {
+	// Pods must be Ready on the node itself before it takes others again.
+	Pods []PodSelector
+	// Deadline is how long pods and workloads are waited for. Default 10 min.
+	Deadline time.Duration
+	// OnWorkloads is what becomes of a node when the workloads that it had are less Ready than before, by the deadline.
+	// Default GiveBack.
+	OnWorkloads OnWorkloads
+}
+
+// OnWorkloads is what is made of workloads that are less Ready than before.
+type OnWorkloads string
+
+// What is made of them.
+const (
+	// FailOnWorkloads: they are waited for, and by the deadline the attempt ends as failed, which counts against the version.
+	FailOnWorkloads OnWorkloads = "fail"
+	// IgnoreWorkloads: nobody looks at them.
+	IgnoreWorkloads OnWorkloads = "ignore"
+)
+
+func (v Verify) validate() error {
+	if v.Deadline <= 0 {
+		return errors.Errorf("verify.deadline is %s: give a duration such as 10m", v.Deadline)
+	}
+	for _, s := range v.Pods {
+		if len(s.Selector) == 0 {
+			return errors.New("a selector of verify.pods chooses every pod: name those that must be Ready by their labels")
+		}
+	}
+	return nil
+}
+
+// Check is a live look at what a node carries.
+type Check struct {
+	For fleet.CheckFor
+	// Pods are those that must be Ready on the node.
+	Pods []PodSelector
+	// Workloads are those of the baseline.
+	Workloads map[string]int
+	// Attachments were found before; nil looks for them.
+	Attachments []string
+}
+
+// check asks for a live look unless its answer is there, and not too old.
+func (p *planner) check(n *fleet.Node, phase intent.Phase, q Check, waiting Reason) (*fleet.Checked, bool) {
+	l := n.Checked
+	if l != nil && l.For == q.For && l.Well() {
+		return l, true
+	}
+	r, message := waiting, say("what must be well is looked at")
+	if l != nil && l.For == q.For {
+		message = verbatim(l.Unwell)
+		if l.Failed != "" {
+			r, message = ReasonCheckFailing, verbatim(l.Failed)
+		}
+		if p.Now.Before(l.Next) {
+			p.wakeAt(l.Next)
+			p.wait(n, phase, r, message)
+			return nil, false
+		}
+	}
+	p.step(n, phase, intent.ActCheck, r, message.String(), nil).Check = &q
+	return nil, false
+}
+
+// baseline notes, before the first eviction, which workloads have Ready pods on the node; false: it is being made. Who
+// takes over in the middle of a drain takes what is left for it, which makes the later check weaker, never stricter.
+func (p *planner) baseline(n *fleet.Node) bool {
+	if p.place(n).rules.Verify.OnWorkloads != FailOnWorkloads || n.Marks.Disruption.Workloads != nil || n.Drain != nil {
+		return true
+	}
+	l, ok := p.check(n, intent.PhaseDraining, Check{For: fleet.CheckBaseline}, ReasonDraining)
+	if !ok {
+		return false
+	}
+	if len(l.Workloads) == 0 {
+		return true
+	}
+	c := keep(n)
+	c.Marks.Disruption.Workloads = l.Workloads
+	p.step(n, intent.PhaseDraining, intent.ActNote, ReasonDraining, fmt.Sprintf("%d workloads have Ready pods here", len(l.Workloads)), c)
+	return false
+}
+
+// podsUnwell tells if pods that the policy wants on the node itself were seen not to be well there.
+func (p *planner) podsUnwell(n *fleet.Node) bool {
+	return len(p.place(n).rules.Verify.Pods) > 0 && n.Checked != nil && n.Checked.For == fleet.CheckPods && !n.Checked.Well()
+}
+
+// podsAwaited settles a node that is well but for pods that must be Ready on it; false: they are.
+func (p *planner) podsAwaited(n *fleet.Node) bool {
+	v := &p.place(n).rules.Verify
+	if len(v.Pods) == 0 {
+		return false
+	}
+	if p.isLost(n) {
+		what := "is back, but " + n.Checked.Unwell + n.Checked.Failed
+		if p.Now.Before(n.Checked.Next) {
+			p.wakeAt(n.Checked.Next)
+			p.lostNode(n, what)
+			return true
+		}
+		// It is looked at on and on: what ends it is that they are Ready.
+		p.step(n, intent.PhaseLost, intent.ActCheck, ReasonLost, n.Name+" "+what, nil).Check = &Check{For: fleet.CheckPods, Pods: v.Pods}
+		return true
+	}
+	_, ok := p.check(n, intent.PhaseReturning, Check{For: fleet.CheckPods, Pods: v.Pods}, ReasonPodsAwaited)
+	return !ok
+}
+
+// workloadsAwaited settles a node whose soak is over but whose workloads are less Ready than before; false: it can end.
+func (p *planner) workloadsAwaited(n *fleet.Node) bool {
+	v, d := &p.place(n).rules.Verify, n.Marks.Disruption
+	if v.OnWorkloads != FailOnWorkloads || len(d.Workloads) == 0 || p.workloadsLate(n) {
+		return false
+	}
+	_, ok := p.check(n, intent.PhaseVerifying, Check{For: fleet.CheckWorkloads, Workloads: d.Workloads}, ReasonWorkloadsAwaited)
+	return !ok
+}
+
+// workloadsLate tells if the workloads have had their time, and this process has looked at them since it leads.
+func (p *planner) workloadsLate(n *fleet.Node) bool {
+	r := p.place(n).rules
+	if n.Checked == nil || n.Checked.For != fleet.CheckWorkloads || n.Checked.Well() {
+		return false
+	}
+	return p.past(n, n.Marks.Disruption.Soak.Add(r.Soak), r.Verify.Deadline)
+}

@@ -1,0 +1,119 @@
+package policy_test
+
+import (
+	"testing"
+	"time"
+
+	"gotest.tools/v3/assert"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+)
+
+func looked(l fleet.Checked) change { return func(n *fleet.Node) { n.Checked = &l } }
+
+func unlooked(n *fleet.Node) { n.Checked = nil }
+
+// noted is the baseline of a node that had Ready pods of two workloads.
+func noted(n *fleet.Node) {
+	n.Marks.Disruption.Workloads = map[string]int{"Deployment/default/web": 2, "StatefulSet/default/db": 3}
+}
+
+func withPods(s *policy.Settings) {
+	s.Verify.Pods = []policy.PodSelector{{Namespace: "kube-system", Selector: policy.Selector{{Key: "app", Operator: policy.In, Values: []string{"cni"}}}}}
+}
+
+// What must be well beside the node: its workloads are noted before the first eviction and looked for after the soak,
+// pods of its own before the uncordon.
+func TestVerify(t *testing.T) {
+	soon, ago := now.Add(time.Minute), now.Add(-time.Second)
+	soaked := func(d time.Duration) change { return verifying(time.Minute + d) }
+	missing := fleet.Checked{For: fleet.CheckWorkloads, Unwell: "Deployment default/web has 1 Ready pods, and had 2 before the drain", Next: soon}
+	noCNI := fleet.Checked{For: fleet.CheckPods, Unwell: "no pod of app=cni in kube-system is there", Next: soon}
+	ignoring := func(s *policy.Settings) { s.Verify.OnWorkloads = policy.IgnoreWorkloads }
+	byDefault := func(*policy.Settings) {}
+	for _, tc := range []struct {
+		name    string
+		set     func(*policy.Settings)
+		changes []change
+		want    string
+	}{
+		{"a baseline before the first eviction", byDefault, []change{draining, unlooked}, "Draining Check Draining"},
+		{"it is noted", byDefault, []change{draining, looked(fleet.Checked{For: fleet.CheckBaseline, Workloads: map[string]int{"Deployment/default/web": 1}})}, "Draining wait Draining"},
+		{"and then the drain begins", byDefault, []change{draining, noted}, "Draining Drain Draining"},
+		{"nothing to note", byDefault, []change{draining, looked(fleet.Checked{For: fleet.CheckBaseline})}, "Draining Drain Draining"},
+		{"nothing is evicted without it", byDefault, []change{draining, looked(fleet.Checked{For: fleet.CheckBaseline, Failed: "x", Next: soon})}, "Draining wait CheckFailing"},
+		{"it is tried again", byDefault, []change{draining, looked(fleet.Checked{For: fleet.CheckBaseline, Failed: "x", Next: ago})}, "Draining Check CheckFailing"},
+		{"not for ever", byDefault, []change{draining, cordonedSince(time.Hour), looked(fleet.Checked{For: fleet.CheckBaseline, Failed: "x", Next: soon})}, "Draining GiveBack DrainDeadline"},
+		{"a human's hand comes first", byDefault, []change{draining, unlooked, schedulable}, "Draining GiveBack CordonTaken"},
+		{"a drain that goes on has none to make", byDefault, []change{draining, unlooked, drain(fleet.Drain{Remaining: 1})}, "Draining Drain Draining"},
+		{"the policy wants none", ignoring, []change{draining, unlooked}, "Draining Drain Draining"},
+
+		{"workloads are looked for when the soak is over", byDefault, []change{soaked(0), noted}, "Verifying Check WorkloadsAwaited"},
+		{"and not before", byDefault, []change{soaked(-time.Second), noted}, "Verifying wait Soaking"},
+		{"there were none", byDefault, []change{soaked(0)}, "Verifying Finish Updated"},
+		{"they are not back", byDefault, []change{soaked(0), noted, looked(missing)}, "Verifying wait WorkloadsAwaited"},
+		{"they are", byDefault, []change{soaked(0), noted, looked(fleet.Checked{For: fleet.CheckWorkloads})}, "Verifying Finish Updated"},
+		{"an older look at something else is none", byDefault, []change{soaked(time.Hour), noted, looked(fleet.Checked{For: fleet.CheckBaseline})}, "Verifying Check WorkloadsAwaited"},
+		{"they don't come back", byDefault, []change{soaked(10 * time.Minute), noted, looked(missing)}, "Verifying Finish WorkloadsUnwell"},
+		{"a new leader looks first", byDefault, []change{soaked(10 * time.Minute), noted, unlooked}, "Verifying Check WorkloadsAwaited"},
+		{"and passes over it first", byDefault, []change{soaked(10 * time.Minute), noted, looked(missing), firstLook}, "Verifying wait WorkloadsAwaited"},
+		{"nobody can look", byDefault, []change{soaked(10 * time.Minute), noted, looked(fleet.Checked{For: fleet.CheckWorkloads, Failed: "x"})}, "Verifying Finish WorkloadsUnwell"},
+		{"the policy ignores them by now", ignoring, []change{soaked(0), noted, looked(missing)}, "Verifying Finish Updated"},
+
+		{"pods of its own before the uncordon", withPods, []change{back(v2), unlooked}, "Returning Check PodsAwaited"},
+		{"they aren't Ready", withPods, []change{back(v2), looked(noCNI)}, "Returning wait PodsAwaited"},
+		{"they are Ready", withPods, []change{back(v2), looked(fleet.Checked{For: fleet.CheckPods})}, "Returning Return Returned"},
+		{"rolled back, and they aren't", withPods, []change{back(v1), looked(noCNI)}, "Returning wait PodsAwaited"},
+		{"they don't come back", withPods, []change{back(v2), looked(noCNI), issued(time.Hour)}, "Lost wait Lost"},
+		{"Lost, and looked at on and on", withPods, []change{back(v2), looked(fleet.Checked{For: fleet.CheckPods, Unwell: "x", Next: ago}), issued(time.Hour)}, "Lost Check Lost"},
+		{"late, and well", withPods, []change{back(v2), looked(fleet.Checked{For: fleet.CheckPods}), issued(time.Hour)}, "Returning Return Returned"},
+		{"a new leader calls nothing Lost that it hasn't looked at", withPods, []change{back(v2), unlooked, issued(time.Hour)}, "Returning Check PodsAwaited"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			standing, _ := planOf(t, tc.set, tc.changes...)
+			assert.Equal(t, verdict(standing), tc.want, "%s", standing.Sentence)
+		})
+	}
+}
+
+// What a look is for goes with its step, and what it found goes into the record.
+func TestLooks(t *testing.T) {
+	baseline := map[string]int{"Deployment/default/web": 2}
+	_, step := planOf(t, func(*policy.Settings) {}, draining, looked(fleet.Checked{For: fleet.CheckBaseline, Workloads: baseline}))
+	assert.DeepEqual(t, step.Change.Marks.Disruption.Workloads, baseline)
+	read, problems := marker.Decode(annotations(step.Change))
+	assert.Equal(t, len(problems), 0)
+	assert.DeepEqual(t, read.Disruption.Workloads, baseline)
+	_, step = planOf(t, func(*policy.Settings) {}, verifying(time.Minute), noted)
+	assert.Equal(t, step.Check.For, fleet.CheckWorkloads)
+	assert.Equal(t, len(step.Check.Workloads), 2)
+	_, step = planOf(t, withPods, back(v2), unlooked)
+	assert.Assert(t, step.Check.For == fleet.CheckPods && len(step.Check.Pods) == 1 && step.Change == nil)
+}
+
+// A node whose workloads don't come back is in service with the new version, and the version is to blame: a few such
+// nodes stop it.
+func TestWorkloadsThatDoNotComeBack(t *testing.T) {
+	unwell := []change{verifying(time.Hour), noted, looked(fleet.Checked{For: fleet.CheckWorkloads, Unwell: "Deployment default/web has 1 Ready pods"})}
+	_, step := planOf(t, func(*policy.Settings) {}, unwell...)
+	m := step.Change.Marks
+	assert.Assert(t, step.FreesSlot && m.Disruption == nil && step.Change.Unschedulable == nil && m.Intent.Target == "")
+	assert.DeepEqual(t, m.Failure.Broken, []string{v2})
+	assert.Equal(t, m.Failure.Message, "Deployment default/web has 1 Ready pods")
+	assert.Equal(t, m.History[0].Outcome, marker.OutcomeFailed)
+	set := policy.DefaultSettings()
+	set.MaxFailed = policy.Count(1)
+	done := node("a", func(n *fleet.Node) { n.Marks.Report.Current, n.OSVersion, n.Marks.Failure = v2, v2, m.Failure })
+	standing, _ := find(t, policy.Plan(fleetOf([]fleet.Node{done, node("b", prepared), node("c")}), set), "b")
+	assert.Equal(t, standing.Reason, policy.ReasonVersionStopped)
+	// On a node that was rolled back the failure was counted before.
+	rolledBack := append(unwell, func(n *fleet.Node) {
+		n.OSVersion, n.Marks.Report.Current, n.Marks.Intent.Target = v1, v1, ""
+		failedOnce(0, v2)(n)
+	})
+	_, step = planOf(t, func(*policy.Settings) {}, rolledBack...)
+	assert.Assert(t, step.Act == intent.ActFinish && step.Reason == policy.ReasonVerified && step.Change.Marks.Failure.Count == 1)
+}
