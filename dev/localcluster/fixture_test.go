@@ -244,13 +244,19 @@ func atRest(n *corev1.Node, version string) bool {
 		fleet.OSVersion(n.Status.NodeInfo.OSImage) == version && !n.Spec.Unschedulable && nodes.Ready(n)
 }
 
-// dump shows what a failed test left: the marks of all nodes, and what the operator said last.
+// dump shows what a failed test left: the marks of all nodes, all pods, and what the operator said last.
 func (w *world) dump(t *testing.T) {
 	ctx := context.Background()
 	if list, err := w.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{}); err == nil {
 		for i := range list.Items {
 			n := &list.Items[i]
 			t.Logf("%s: cordoned %t, ready %t, %s, %v", n.Name, n.Spec.Unschedulable, nodes.Ready(n), n.Status.NodeInfo.OSImage, n.Annotations)
+		}
+	}
+	if list, err := w.Client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{}); err == nil {
+		for i := range list.Items {
+			p := &list.Items[i]
+			t.Logf("pod %s/%s on %q: %s, deleted %v, %v", p.Namespace, p.Name, p.Spec.NodeName, p.Status.Phase, p.DeletionTimestamp, p.Status.Conditions)
 		}
 	}
 	for _, what := range []string{controller, proxy, agent} {
