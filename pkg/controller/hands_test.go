@@ -61,7 +61,7 @@ func TestUncordonedInTheMiddleOfADrain(t *testing.T) {
 	f := newFleet(t, "a", "b")
 	a, b := f.machines["a"], f.machines["b"]
 	letGo := f.hold("a")
-	f.control(func(o *controller.Options) { o.Policy.HandsOff = 3 * time.Second })
+	f.control(func(o *controller.Options) { o.Policy.Eviction.Predict, o.Policy.HandsOff = false, 3 * time.Second })
 	f.until("a is managed", a.updatedTo(v1))
 	f.release(v2)
 	f.until("a drains", a.drains)
@@ -87,7 +87,7 @@ func TestCordonedByItsUserAfterADrainWasEnded(t *testing.T) {
 	f := newFleet(t, "a", "b")
 	a := f.machines["a"]
 	letGo := f.hold("a")
-	f.control(func(o *controller.Options) { o.Policy.HandsOff, o.Policy.CountUnavailable = 2*time.Second, false })
+	f.control(func(o *controller.Options) { o.Policy.HandsOff, o.Policy.CountUnavailable, o.Policy.Eviction.Predict = 2*time.Second, false, false })
 	f.until("a is managed", a.updatedTo(v1))
 	f.release(v2)
 	f.until("a drains", a.drains)
@@ -121,7 +121,7 @@ func TestDeletedNodesHoldNoSlot_kured_478_kured_847(t *testing.T) {
 	f := newFleet(t, "a", "b")
 	a, b := f.machines["a"], f.machines["b"]
 	letGo := f.hold("a")
-	f.control(nil)
+	f.control(func(o *controller.Options) { o.Policy.Eviction.Predict = false })
 	f.until("a is managed", a.updatedTo(v1))
 	f.release(v2)
 	f.until("a drains", a.drains)
