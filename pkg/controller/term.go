@@ -259,11 +259,12 @@ func (t *Term) remember(s fleet.Snapshot, out policy.Outcome) {
 	passed := make(map[string]passedOver, len(managed))
 	disrupted, staged := map[string]bool{}, map[string]bool{}
 	for _, n := range s.Nodes {
-		if managed[n.UID] && n.Phase() == intent.PhasePrepared {
-			staged[n.UID] = true
-		}
 		if managed[n.UID] {
-			passed[n.UID] = passedOver{n.Phase(), n.Marks.Intent.ID}
+			phase := n.Phase()
+			passed[n.UID] = passedOver{phase, n.Marks.Intent.ID}
+			if phase == intent.PhasePrepared {
+				staged[n.UID] = true
+			}
 		}
 		if n.Disrupted() {
 			disrupted[n.UID] = true

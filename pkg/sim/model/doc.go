@@ -17,7 +17,8 @@
 //     as it read it last, however long ago. It takes its time between any two requests. PassedOver is
 //     always true, which lets a deadline fire sooner than in the product.
 //   - Eviction: one pod on each node, there whenever the node is schedulable. A pass takes it away. An
-//     eviction from a look so old that the node no longer drains is left out.
+//     eviction from a look so old that the node no longer drains is left out. A look before the cordon
+//     finds nothing in the way: it decides only on when a node is cordoned.
 //   - The agent's loop around Next, in small: a look at the Node as it is or was, a look at the host, and
 //     one request. A judged write may be carried out after its agent has died, but one at most.
 //   - The host: refresh (over at once), prepare, activate, deactivate, reboot as the Update API has them,
