@@ -56,7 +56,7 @@ func TestAlertKeepsNodesFromStarting(t *testing.T) {
 	assert.Equal(t, a.rebooted(), 0)
 
 	_, err := f.client.CoreV1().ConfigMaps(f.namespace).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: kube.PolicyConfigMap},
-		Data: map[string]string{kube.PolicyKey: "version: 1\nalerts: {ignore: [Etcd]}\n"}}, metav1.CreateOptions{})
+		Data: map[string]string{kube.PolicyKey: "version: 1\nalerts: {ignore: [Etcd, Watchdog]}\n"}}, metav1.CreateOptions{})
 	assert.NilError(t, err)
 	f.until("a is updated", a.updatedTo(v2))
 }

@@ -23,6 +23,9 @@ func (a *alerts) into(out *policy.Alerts) error {
 	set(&out.URL, a.URL)
 	set(&out.Query, a.Query)
 	set(&out.FiringOnly, a.FiringOnly)
+	if a.Ignore != nil {
+		out.Ignore = nil
+	}
 	for _, text := range a.Ignore {
 		made, err := regexp.Compile(text)
 		if err != nil {

@@ -167,4 +167,18 @@ func TestVerify(t *testing.T) {
 		_, err := decode("version: 1\nverify: " + text + "\n")
 		assert.ErrorContains(t, err, want)
 	}
+// What stands in the file of alerts takes the place of what the flags would say.
+func TestAlerts(t *testing.T) {
+	set, err := decode("version: 1\nalerts: {url: http://prometheus:9090, query: ALERTS, ignore: [^Watchdog$, Info], firingOnly: true}\n")
+	assert.NilError(t, err)
+	assert.Equal(t, set.Alerts.URL, "http://prometheus:9090")
+	assert.Equal(t, set.Alerts.Query, "ALERTS")
+	assert.Assert(t, set.Alerts.FiringOnly)
+	assert.Equal(t, len(set.Alerts.Ignore), 2)
+	again, err := file.Decode([]byte("version: 1\nalerts: {ignore: [Etcd]}\n"), set, time.LoadLocation)
+	assert.NilError(t, err)
+	assert.Equal(t, len(again.Alerts.Ignore), 1)
+	assert.Equal(t, again.Alerts.Ignore[0].String(), "Etcd")
+	assert.Equal(t, set.Alerts.Ignore[0].String(), "^Watchdog$", "the flags' own stay as they are")
+	assert.Equal(t, again.Alerts.URL, set.Alerts.URL)
 }
