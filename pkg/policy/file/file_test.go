@@ -167,6 +167,8 @@ func TestVerify(t *testing.T) {
 		_, err := decode("version: 1\nverify: " + text + "\n")
 		assert.ErrorContains(t, err, want)
 	}
+}
+
 // What stands in the file of alerts takes the place of what the flags would say.
 func TestAlerts(t *testing.T) {
 	set, err := decode("version: 1\nalerts: {url: http://prometheus:9090, query: ALERTS, ignore: [^Watchdog$, Info], firingOnly: true}\n")
