@@ -61,7 +61,7 @@ func TestUncordonedInTheMiddleOfADrain(t *testing.T) {
 	f := newFleet(t, "a", "b")
 	a, b := f.machines["a"], f.machines["b"]
 	letGo := f.hold("a")
-	f.control(func(o *controller.Options) { o.Policy.Eviction.Predict, o.Policy.HandsOff = false, 3 * time.Second })
+	f.control(func(o *controller.Options) { o.Policy.Eviction.Predict, o.Policy.HandsOff = false, 3*time.Second })
 	f.until("a is managed", a.updatedTo(v1))
 	f.release(v2)
 	f.until("a drains", a.drains)
@@ -87,7 +87,9 @@ func TestCordonedByItsUserAfterADrainWasEnded(t *testing.T) {
 	f := newFleet(t, "a", "b")
 	a := f.machines["a"]
 	letGo := f.hold("a")
-	f.control(func(o *controller.Options) { o.Policy.HandsOff, o.Policy.CountUnavailable, o.Policy.Eviction.Predict = 2*time.Second, false, false })
+	f.control(func(o *controller.Options) {
+		o.Policy.HandsOff, o.Policy.CountUnavailable, o.Policy.Eviction.Predict = 2*time.Second, false, false
+	})
 	f.until("a is managed", a.updatedTo(v1))
 	f.release(v2)
 	f.until("a drains", a.drains)

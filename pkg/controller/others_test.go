@@ -1,12 +1,15 @@
 package controller_test
 
 import (
+	"fmt"
 	"maps"
+	"slices"
 	"testing"
 	"time"
 
 	"gotest.tools/v3/assert"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/controller"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
@@ -32,9 +35,9 @@ func (f *testFleet) annotateFor(name, key string, value any) {
 	f.patch(name, map[string]any{"metadata": map[string]any{"annotations": map[string]any{key: value}}})
 }
 
-// From the cordon to the end of the soak autoscalers see that a node is in somebody's hands, load balancers until it
-// takes pods again; afterwards all of it is as it was (S5, brupop_798).
-func TestMarksForOthers(t *testing.T) {
+// brupop_798: an autoscaler removed nodes that were being drained. From the cordon to the end of the soak autoscalers
+// see that a node is in somebody's hands, load balancers until it takes pods again; afterwards all of it is as it was (S5).
+func TestBrupop_798(t *testing.T) {
 	f := newFleet(t, "a", "b")
 	f.control(func(o *controller.Options) { o.Policy.Soak, o.Policy.Balancers.Wait = 2*time.Second, time.Second })
 	a := f.machines["a"]
@@ -57,9 +60,9 @@ func TestMarksForOthers(t *testing.T) {
 	assert.Equal(t, len(othersMarks(b.node())), 0)
 }
 
-// A node is given back in the middle of its drain by the next leader, from what stands on it: nothing of ours stays,
-// and what somebody wrote meanwhile does (FLUO_118, kured_63, brupop_28, brupop_630).
-func TestNeverLeftMarked(t *testing.T) {
+// brupop_28 and brupop_630: nodes stayed cordoned when the controller was restarted in the middle of a drain. The next
+// leader gives a node back from what stands on it: nothing of ours stays, and what somebody wrote meanwhile does.
+func TestBrupop_28_630(t *testing.T) {
 	f := newFleet(t, "a", "b")
 	f.machines["b"].halt()
 	_, stop := f.control(func(o *controller.Options) { o.Policy.Balancers.Wait = 10 * time.Minute })
@@ -93,4 +96,79 @@ func TestSUC_341(t *testing.T) {
 	n := a.node()
 	assert.Assert(t, n.Spec.Unschedulable)
 	assert.DeepEqual(t, othersMarks(n), map[string]string{marker.LabelExcluded: ""})
+}
+
+// FLUO_118: cordon and record were two writes, and a crash between them left a cordon that nobody took back. Here, at
+// every write of a node's way, through the end of one controller and the begin of the next, what we did stands together
+// with its record.
+func TestFLUO_118(t *testing.T) {
+	f := newFleet(t, "a", "b")
+	f.machines["b"].halt()
+	a := f.machines["a"]
+	list, err := f.client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+	assert.NilError(t, err)
+	w, err := f.client.CoreV1().Nodes().Watch(t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=a", ResourceVersion: list.ResourceVersion})
+	assert.NilError(t, err)
+	seen := make(chan string, 1)
+	go func() {
+		cordons, wrong := 0, ""
+		for e := range w.ResultChan() {
+			n, ok := e.Object.(*corev1.Node)
+			if !ok {
+				continue
+			}
+			m, problems := marker.Decode(n.Annotations)
+			d := m.Disruption
+			ours := d != nil && d.Soak == nil
+			if len(problems) > 0 || n.Spec.Unschedulable != ours {
+				wrong = fmt.Sprintf("cordoned %t, and the record is %s", n.Spec.Unschedulable, n.Annotations[string(marker.KeyDisruption)])
+			}
+			for key := range othersMarks(n) {
+				if d == nil || !slices.Contains(slices.Collect(maps.Keys(d.Before)), key) {
+					wrong = key + " stands without a record"
+				}
+			}
+			if ours {
+				cordons++
+			}
+		}
+		if cordons == 0 {
+			wrong = "nothing was cordoned"
+		}
+		seen <- wrong
+	}()
+	_, stop := f.control(func(o *controller.Options) { o.Policy.Balancers.Wait = time.Minute })
+	f.until("a is managed", a.updatedTo(v1))
+	f.release(v2)
+	f.until("a is cordoned", a.waitsFor(policy.ReasonLeavingBalancers))
+	stop()
+	f.control(nil)
+	f.until("a is updated", a.updatedTo(v2))
+	w.Stop()
+	assert.Equal(t, <-seen, "")
+}
+
+// kured_63: a node that came back late, after its lock had been given to others, stayed cordoned for ever. Here it is
+// uncordoned, and all marks go, whenever it comes back, and whoever leads then.
+func TestKured_63(t *testing.T) {
+	f := newFleet(t, "a", "b")
+	a := f.machines["a"]
+	a.stayDown = true
+	short := func(o *controller.Options) {
+		o.Policy.Deadlines.Reboot, o.Policy.Deadlines.Return, o.Policy.MaxStaging = 3*time.Second, 30*time.Second, 1
+	}
+	_, stop := f.control(short)
+	f.until("a is managed", a.updatedTo(v1))
+	f.release(v2)
+	f.until("b has gone on a's slot", f.machines["b"].updatedTo(v2))
+	f.until("a is Lost", a.waitsFor(policy.ReasonLost))
+	n := a.node()
+	assert.Assert(t, n.Spec.Unschedulable && len(othersMarks(n)) == 3)
+	stop()
+	f.control(short)
+	a.host.Boot()
+	a.powerOn()
+	f.until("a is updated", a.updatedTo(v2))
+	n = a.node()
+	assert.Assert(t, !n.Spec.Unschedulable && len(othersMarks(n)) == 0)
 }
