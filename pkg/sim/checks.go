@@ -198,6 +198,7 @@ func (c *checks) node(actor string, controller bool, before, after *corev1.Node)
 		w.moment(after.Name, m)
 	}
 	c.othersMarked(actor, controller, before, after)
+	w.hooked(before, after)
 	switch {
 	case actor == "proxy":
 		c.report(before, after)

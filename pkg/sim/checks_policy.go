@@ -362,6 +362,7 @@ func (c *checks) goesOn(actor string, n *corev1.Node) {
 	if d.none {
 		why = "without a policy"
 	}
+	c.hooksAnswered(actor, rules, n)
 	if why != "" {
 		c.w.violate("S6", "%s asks %s to reboot into %s %s", actor, n.Name, annotation(n, marker.KeyTargetVersion), why)
 	}

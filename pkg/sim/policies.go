@@ -147,7 +147,7 @@ func pick[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }
 type subject func(r *rand.Rand, rules *Rules)
 
 var (
-	subjects = []subject{budget, zones, zones, canaries, canaries, opening, opening, frozen, versions, versions, age, threshold, threshold, staging, unavailable}
+	subjects = []subject{budget, zones, zones, canaries, canaries, opening, opening, frozen, versions, versions, age, threshold, threshold, staging, unavailable, hooking, hooking, marking}
 	// lasting are those that let a fleet come to its end.
 	lasting = []subject{budget, zones, canariesFirst, openingForAll, age, staging, unavailable, threshold}
 )
@@ -241,6 +241,20 @@ func versions(r *rand.Rand, rules *Rules) {
 }
 
 func age(r *rand.Rand, rules *Rules) { rules.put("versions", "{minAge: %dm}", 1+r.IntN(4)) }
+
+// hooking asks somebody before the reboot and before the uncordon.
+func hooking(r *rand.Rand, rules *Rules) {
+	rules.put("hooks", "{afterDrain: [{name: h, annotation: "+hookKey+", timeout: %dm, onTimeout: %s}], beforeUncordon: [{name: h, annotation: "+hookKey+
+		", timeout: %dm, onTimeout: ignore}]}", 1+r.IntN(4), pick(r, "abort", "abort", "ignore"), 1+r.IntN(4))
+}
+
+// marking is about load balancers and autoscalers.
+func marking(r *rand.Rand, rules *Rules) {
+	if r.IntN(3) == 0 {
+		rules.put("autoscalers", "ignore")
+	}
+	rules.put("loadBalancers", "{exclude: %t, wait: %ds}", r.IntN(3) > 0, r.IntN(90))
+}
 
 func threshold(r *rand.Rand, rules *Rules) {
 	rules.put("maxFailed", "%s", pick(r, "1", "1", "2", "3", "20%", "50%"))
