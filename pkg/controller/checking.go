@@ -51,7 +51,8 @@ func (t *Term) check(ctx context.Context, s fleet.Snapshot, step policy.Step) {
 			l.pause = 0
 		}
 		l.pause = min(max(2*l.pause, checkSoon), checkLate)
-		found.Next = t.c.Now().Add(l.pause)
+		found.At = t.c.Now()
+		found.Next = found.At.Add(l.pause)
 		l.found = &found
 		t.Changed()
 	})

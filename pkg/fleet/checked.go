@@ -20,6 +20,8 @@ const (
 // Checked is what this process found when it last looked, in the current disruption of a node.
 type Checked struct {
 	For CheckFor
+	// At is when it was found.
+	At time.Time
 	// Workloads are those of the baseline, with how many Ready pods each had in the whole cluster.
 	Workloads map[string]int
 	// Attachments are the names of the volume attachments that are waited for.

@@ -64,7 +64,7 @@ func draining(n *fleet.Node) {
 	n.Unschedulable = true
 	n.Marks.Intent.RebootFrom = "b1"
 	n.Marks.Disruption = &marker.Disruption{Since: now.Add(-time.Minute)}
-	n.Checked = &fleet.Checked{For: fleet.CheckBaseline}
+	n.Checked = &fleet.Checked{For: fleet.CheckBaseline, At: now}
 	n.Marks.Waiting = &marker.Waiting{Reason: string(policy.ReasonDraining), Message: "x"}
 }
 
@@ -144,7 +144,7 @@ func cordonedSince(ago time.Duration) change {
 
 // drain is an eviction pass, after which no volume is left attached.
 func drain(d fleet.Drain) change {
-	return func(n *fleet.Node) { n.Drain, n.Checked = &d, &fleet.Checked{For: fleet.CheckVolumes} }
+	return func(n *fleet.Node) { n.Drain, n.Checked = &d, &fleet.Checked{For: fleet.CheckVolumes, At: now} }
 }
 
 func failedOnce(retryAfter time.Duration, versions ...string) change {

@@ -82,7 +82,10 @@ func (c *choices) settings() policy.Settings {
 	if c.of(3) == 1 {
 		s.Topology = []policy.Topology{{Key: zoneKey, MaxUnavailable: c.limit(), MaxDomains: c.of(3)}}
 	}
-	switch c.of(6) {
+	switch c.of(7) {
+	case 5:
+		withHooks(&s)
+		withPods(&s)
 	case 1:
 		withHooks(&s)
 	case 2:

@@ -55,9 +55,12 @@ type Check struct {
 	Attachments []string
 }
 
-// check asks for a live look unless its answer is there, and not too old.
-func (p *planner) check(n *fleet.Node, phase intent.Phase, q Check, waiting Reason) (*fleet.Checked, bool) {
+// check asks for a live look unless its answer is there, and all is well. An answer from before since is none.
+func (p *planner) check(n *fleet.Node, phase intent.Phase, q Check, since time.Time, waiting Reason) (*fleet.Checked, bool) {
 	l := n.Checked
+	if l != nil && l.At.Before(since) {
+		l = nil
+	}
 	if l != nil && l.For == q.For && l.Well() {
 		return l, true
 	}
@@ -83,7 +86,7 @@ func (p *planner) baseline(n *fleet.Node) bool {
 	if p.place(n).rules.Verify.OnWorkloads != FailOnWorkloads || n.Marks.Disruption.Workloads != nil || n.Drain != nil {
 		return true
 	}
-	l, ok := p.check(n, intent.PhaseDraining, Check{For: fleet.CheckBaseline}, ReasonDraining)
+	l, ok := p.check(n, intent.PhaseDraining, Check{For: fleet.CheckBaseline}, time.Time{}, ReasonDraining)
 	if !ok {
 		return false
 	}
@@ -107,7 +110,7 @@ func (p *planner) podsAwaited(n *fleet.Node) bool {
 	if len(v.Pods) == 0 {
 		return false
 	}
-	if p.isLost(n) {
+	if p.podsUnwell(n) && p.isLost(n) {
 		what := "is back, but " + n.Checked.Unwell + n.Checked.Failed
 		if p.Now.Before(n.Checked.Next) {
 			p.wakeAt(n.Checked.Next)
@@ -118,17 +121,17 @@ func (p *planner) podsAwaited(n *fleet.Node) bool {
 		p.step(n, intent.PhaseLost, intent.ActCheck, ReasonLost, n.Name+" "+what, nil).Check = &Check{For: fleet.CheckPods, Pods: v.Pods}
 		return true
 	}
-	_, ok := p.check(n, intent.PhaseReturning, Check{For: fleet.CheckPods, Pods: v.Pods}, ReasonPodsAwaited)
+	_, ok := p.check(n, intent.PhaseReturning, Check{For: fleet.CheckPods, Pods: v.Pods}, time.Time{}, ReasonPodsAwaited)
 	return !ok
 }
 
 // workloadsAwaited settles a node whose soak is over but whose workloads are less Ready than before; false: it can end.
 func (p *planner) workloadsAwaited(n *fleet.Node) bool {
-	v, d := &p.place(n).rules.Verify, n.Marks.Disruption
-	if v.OnWorkloads != FailOnWorkloads || len(d.Workloads) == 0 || p.workloadsLate(n) {
+	r, d := p.place(n).rules, n.Marks.Disruption
+	if r.Verify.OnWorkloads != FailOnWorkloads || len(d.Workloads) == 0 || p.workloadsLate(n) {
 		return false
 	}
-	_, ok := p.check(n, intent.PhaseVerifying, Check{For: fleet.CheckWorkloads, Workloads: d.Workloads}, ReasonWorkloadsAwaited)
+	_, ok := p.check(n, intent.PhaseVerifying, Check{For: fleet.CheckWorkloads, Workloads: d.Workloads}, d.Soak.Add(r.Soak), ReasonWorkloadsAwaited)
 	return !ok
 }
 

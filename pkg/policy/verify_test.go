@@ -12,7 +12,13 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
 
-func looked(l fleet.Checked) change { return func(n *fleet.Node) { n.Checked = &l } }
+// looked is a look that was made just now, if it doesn't say when.
+func looked(l fleet.Checked) change {
+	if l.At.IsZero() {
+		l.At = now
+	}
+	return func(n *fleet.Node) { n.Checked = &l }
+}
 
 func unlooked(n *fleet.Node) { n.Checked = nil }
 
@@ -34,6 +40,7 @@ func TestVerify(t *testing.T) {
 	noCNI := fleet.Checked{For: fleet.CheckPods, Unwell: "no pod of app=cni in kube-system is there", Next: soon}
 	ignoring := func(s *policy.Settings) { s.Verify.OnWorkloads = policy.IgnoreWorkloads }
 	byDefault := func(*policy.Settings) {}
+	both := func(s *policy.Settings) { withPods(s); withHooks(s) }
 	for _, tc := range []struct {
 		name    string
 		set     func(*policy.Settings)
@@ -56,6 +63,7 @@ func TestVerify(t *testing.T) {
 		{"there were none", byDefault, []change{soaked(0)}, "Verifying Finish Updated"},
 		{"they are not back", byDefault, []change{soaked(0), noted, looked(missing)}, "Verifying wait WorkloadsAwaited"},
 		{"they are", byDefault, []change{soaked(0), noted, looked(fleet.Checked{For: fleet.CheckWorkloads})}, "Verifying Finish Updated"},
+		{"they were before the soak began anew", byDefault, []change{soaked(0), noted, looked(fleet.Checked{For: fleet.CheckWorkloads, At: now.Add(-time.Second)})}, "Verifying Check WorkloadsAwaited"},
 		{"an older look at something else is none", byDefault, []change{soaked(time.Hour), noted, looked(fleet.Checked{For: fleet.CheckBaseline})}, "Verifying Check WorkloadsAwaited"},
 		{"they don't come back", byDefault, []change{soaked(10 * time.Minute), noted, looked(missing)}, "Verifying Finish WorkloadsUnwell"},
 		{"a new leader looks first", byDefault, []change{soaked(10 * time.Minute), noted, unlooked}, "Verifying Check WorkloadsAwaited"},
@@ -70,6 +78,8 @@ func TestVerify(t *testing.T) {
 		{"they don't come back", withPods, []change{back(v2), looked(noCNI), issued(time.Hour)}, "Lost wait Lost"},
 		{"Lost, and looked at on and on", withPods, []change{back(v2), looked(fleet.Checked{For: fleet.CheckPods, Unwell: "x", Next: ago}), issued(time.Hour)}, "Lost Check Lost"},
 		{"late, and well", withPods, []change{back(v2), looked(fleet.Checked{For: fleet.CheckPods}), issued(time.Hour)}, "Returning Return Returned"},
+		{"well, but a hook is silent", both, []change{back(v2), looked(fleet.Checked{For: fleet.CheckPods}), asked("before-uncordon.", time.Hour)}, "Lost wait Lost"},
+		{"a hook is silent, and a new leader looks for pods first", both, []change{back(v2), unlooked, asked("before-uncordon.", time.Hour)}, "Returning Check PodsAwaited"},
 		{"a new leader calls nothing Lost that it hasn't looked at", withPods, []change{back(v2), unlooked, issued(time.Hour)}, "Returning Check PodsAwaited"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

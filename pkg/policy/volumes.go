@@ -45,7 +45,7 @@ func (p *planner) volumesAwaited(n *fleet.Node) bool {
 	if seen {
 		q.Attachments = n.Checked.Attachments
 	}
-	_, ok := p.check(n, intent.PhaseDraining, q, ReasonVolumesAttached)
+	_, ok := p.check(n, intent.PhaseDraining, q, time.Time{}, ReasonVolumesAttached)
 	return !ok
 }
 
