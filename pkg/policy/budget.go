@@ -96,6 +96,17 @@ func (d *domains) busy(but *budget) int {
 	return busy
 }
 
+// inHands counts the domains with nodes in our hands, but for one.
+func (d *domains) inHands(but *budget) int {
+	count := 0
+	for _, b := range d.values {
+		if b != but && b.held > 0 {
+			count++
+		}
+	}
+	return count
+}
+
 // String names the domains with nodes out of service.
 func (d *domains) String() string {
 	var names []string
@@ -214,7 +225,11 @@ func (p *part) room(n *fleet.Node, counted, slot bool) (Reason, Sentence) {
 			return ReasonUnavailableLimit, limited(b)
 		}
 		alone := b.held+b.others == 0 || b.held+b.others == 1 && (slot || counted)
-		if others := d.busy(b); d.MaxDomains > 0 && alone && others+p.gone >= d.MaxDomains {
+		full := alone && d.busy(b)+p.gone >= d.MaxDomains
+		// Of those in our hands there are never more than the limit, wherever others took nodes out since (S1).
+		ours := b.held == 0 || b.held == 1 && slot
+		full = full || ours && d.inHands(b)+p.gone >= d.MaxDomains
+		if d.MaxDomains > 0 && full {
 			s := say("{n} values of {s} may have nodes out of service at once, and these do: {holders}").count(d.MaxDomains).with(d.Key)
 			s.holders = d
 			return ReasonDomainLimit, s
