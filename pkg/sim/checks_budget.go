@@ -256,9 +256,15 @@ func (c *checks) domains(actor, name string, r *policy.Rules, n *corev1.Node, ta
 		values := map[string]bool{}
 		begun := false
 		for _, other := range inHands {
-			if in(other) && !lost[other] {
+			if !in(other) {
+				continue
+			}
+			if !lost[other] {
 				values[other.Labels[t.Key]] = true
-				begun = begun || other.Labels[t.Key] == n.Labels[t.Key] && !slices.Contains(taken, other)
+			}
+			// One that may be Lost may as well be back, and then its zone has begun.
+			if other.Labels[t.Key] == n.Labels[t.Key] && !slices.Contains(taken, other) && (!lost[other] || !c.lost(other, c.w.controllerNamed(actor), true)) {
+				begun = true
 			}
 		}
 		if t.MaxDomains > 0 && !begun && len(values) > t.MaxDomains {
