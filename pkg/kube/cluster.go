@@ -63,6 +63,8 @@ type Cluster struct {
 	written map[string]write
 	// views by name are made anew only when the resourceVersion changes.
 	views map[string]fleet.Node
+	// toldNodes tells if all nodes of the first list are in views; that the informer has them comes before that.
+	toldNodes func() bool
 }
 
 type write struct {
@@ -78,13 +80,15 @@ func NewCluster(c ClusterConfig) (*Cluster, error) {
 		written: map[string]write{},
 		views:   map[string]fleet.Node{},
 	}
-	if _, err := k.c.Nodes.AddEventHandler(cache.ResourceEventHandlerFuncs{
+	nodes, err := k.c.Nodes.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(obj any) { k.seen(obj) },
 		UpdateFunc: func(_, obj any) { k.seen(obj) },
 		DeleteFunc: func(obj any) { k.gone(obj) },
-	}); err != nil {
+	})
+	if err != nil {
 		return nil, errors.Wrap(err, "watching nodes")
 	}
+	k.toldNodes = nodes.HasSynced
 	changed := func() { c.Changed() }
 	if _, err := k.c.Agents.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(any) { changed() },
@@ -130,11 +134,11 @@ func (k *Cluster) Run(ctx context.Context) {
 }
 
 // Synced tells if everything has been seen once.
-func (k *Cluster) Synced() bool { return k.c.Nodes.HasSynced() && k.c.Agents.HasSynced() }
+func (k *Cluster) Synced() bool { return k.toldNodes() && k.c.Agents.HasSynced() }
 
 // WaitForSync waits until everything has been seen once, or ctx ends.
 func (k *Cluster) WaitForSync(ctx context.Context) bool {
-	return cache.WaitForCacheSync(ctx.Done(), k.c.Nodes.HasSynced, k.c.Agents.HasSynced)
+	return cache.WaitForCacheSync(ctx.Done(), k.toldNodes, k.c.Agents.HasSynced)
 }
 
 func (k *Cluster) seen(obj any) {

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
@@ -37,6 +38,37 @@ func watching(t *testing.T, client *fake.Clientset) *Cluster {
 	t.Cleanup(func() { cancel(); <-done })
 	assert.Assert(t, k.WaitForSync(ctx))
 	return k
+}
+
+// slow is an informer that has its nodes before it tells anybody of them.
+type slow struct {
+	Informer
+	tell chan struct{}
+}
+
+func (s slow) AddEventHandler(h cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
+	return s.Informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(obj any) { <-s.tell; h.OnAdd(obj, true) }})
+}
+
+// A controller that begins counts no fleet of which it has not seen all: its budgets are shares of it (S1).
+func TestSyncedOnlyWithAllNodes(t *testing.T) {
+	client := fake.NewClientset(nodeAt("5"))
+	log, _ := test.NewNullLogger()
+	nodes := slow{NodeInformer(client), make(chan struct{})}
+	k, err := NewCluster(ClusterConfig{Client: client, Namespace: "bottlerocket", Nodes: nodes, Agents: AgentInformer(client, "bottlerocket", ""),
+		Changed: func() {}, Now: time.Now, Log: log})
+	assert.NilError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); k.Run(ctx) }()
+	defer func() { cancel(); <-done }()
+	assert.Assert(t, cache.WaitForCacheSync(ctx.Done(), nodes.HasSynced))
+	assert.Assert(t, !k.Synced(), "it has seen nothing yet")
+	close(nodes.tell)
+	assert.Assert(t, k.WaitForSync(ctx))
+	seen, err := k.Nodes(ctx)
+	assert.NilError(t, err)
+	assert.Equal(t, len(seen), 1)
 }
 
 // A watch that is behind shows what was refused already. Without a live look the controller would plan the

@@ -157,7 +157,7 @@ func newInformer(indexers cache.Indexers) *informer {
 // AddEventHandler is for kube.Informer.
 func (i *informer) AddEventHandler(h cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
 	i.handler = h
-	return nil, nil
+	return i, nil
 }
 
 // GetIndexer is for kube.Informer.
@@ -165,6 +165,9 @@ func (i *informer) GetIndexer() cache.Indexer { return i.indexer }
 
 // HasSynced is for kube.Informer.
 func (i *informer) HasSynced() bool { return true }
+
+// HasSyncedChecker is for cache.ResourceEventHandlerRegistration.
+func (i *informer) HasSyncedChecker() cache.DoneChecker { panic("nobody asks") }
 
 // RunWithContext is for kube.Informer; the feed drives this one.
 func (i *informer) RunWithContext(context.Context) {}
