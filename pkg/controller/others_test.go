@@ -152,6 +152,7 @@ func TestFLUO_118(t *testing.T) {
 // uncordoned, and all marks go, whenever it comes back, and whoever leads then.
 func TestKured_63(t *testing.T) {
 	f := newFleet(t, "a", "b")
+	f.takesPods()
 	a := f.machines["a"]
 	a.stayDown = true
 	short := func(o *controller.Options) {
