@@ -15,7 +15,8 @@
 //   - Controllers: all believe that they lead, all the time. Each plans from every Node as it is or as it
 //     was before the last write, but never as it was before its own last one, and from the list of slots
 //     as it read it last, however long ago. It takes its time between any two requests. PassedOver is
-//     always true, which lets a deadline fire sooner than in the product.
+//     always true, which lets a deadline fire sooner than in the product. The policy is the default one,
+//     but that nodes which others took out of service don't count: that ends with a clock.
 //   - Eviction: one pod on each node, there whenever the node is schedulable. A pass takes it away. An
 //     eviction from a look so old that the node no longer drains is left out. A look before the cordon
 //     finds nothing in the way: it decides only on when a node is cordoned.
@@ -31,8 +32,8 @@
 // Faults, each of which counts: a controller or an agent dies, between any two requests; the answer to a
 // controller's write to a Node or to the slots, to an agent's write, or to a host's command is lost, or the
 // host does not hear the command; an unplanned reboot; a roll-back; a prepare or an activation that fails;
-// a kubelet that is NotReady for a while; a pod that comes to a cordoned node; deadlines that pass; a
-// human who cordons, uncordons, pauses a node, takes its label off or deletes it. That the human ends the
+// a kubelet that is NotReady for a while; a pod that comes to a cordoned node; deadlines that pass; a policy
+// that pauses the fleet for as long as one plan and takes back what drains; a human who cordons, uncordons, pauses a node, takes its label off or deletes it. That the human ends the
 // pause, puts the label back or wants a retry costs nothing, and the way to a finished state doesn't need it.
 //
 // # What is checked
