@@ -100,12 +100,20 @@ groups:
 	return set
 }
 
+// byHost is a policy with as many budgets as nodes.
+func byHost() policy.Settings {
+	set := policy.DefaultSettings()
+	set.MaxUnavailable = policy.Count(3)
+	set.Topology = []policy.Topology{{Key: corev1.LabelHostname, MaxUnavailable: policy.Count(1), MaxDomains: 2}}
+	return set
+}
+
 // BenchmarkPlan measures one decision over 15,000 nodes: at rest, when half of them know of a release, and when
 // all have it staged and wait.
 func BenchmarkPlan(b *testing.B) {
 	plain := policy.DefaultSettings()
 	rest := snapshot(b, planSize, plain)
-	for name, set := range map[string]policy.Settings{"Default": plain, "Grouped": grouped(b)} {
+	for name, set := range map[string]policy.Settings{"Default": plain, "Grouped": grouped(b), "ByHost": byHost()} {
 		for what, s := range map[string]fleet.Snapshot{"AtRest": rest, "AtRelease": release(rest, 2, false), "AllStaged": release(rest, 1, true)} {
 			b.Run(name+"/"+what, func(b *testing.B) {
 				s := told(s, set)

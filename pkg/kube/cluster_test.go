@@ -24,44 +24,52 @@ func nodeAt(version string) *corev1.Node {
 	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "1", ResourceVersion: version}}
 }
 
-// watching is a cluster that has seen all there is, until the test ends.
-func watching(t *testing.T, client *fake.Clientset) *Cluster {
+const namespace = "bottlerocket"
+
+// running is a cluster that watches until the test ends.
+func running(t *testing.T, client *fake.Clientset, nodes Informer) *Cluster {
 	t.Helper()
 	log, _ := test.NewNullLogger()
-	k, err := NewCluster(ClusterConfig{
-		Client: client, Namespace: "bottlerocket", Nodes: NodeInformer(client), Agents: AgentInformer(client, "bottlerocket", ""),
+	k, err := NewCluster(ClusterConfig{Client: client, Namespace: namespace, Nodes: nodes, Agents: AgentInformer(client, namespace, ""),
 		Changed: func() {}, Now: time.Now, Log: log})
 	assert.NilError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { defer close(done); k.Run(ctx) }()
 	t.Cleanup(func() { cancel(); <-done })
-	assert.Assert(t, k.WaitForSync(ctx))
+	return k
+}
+
+// watching is one that has seen all there is.
+func watching(t *testing.T, client *fake.Clientset) *Cluster {
+	t.Helper()
+	k := running(t, client, NodeInformer(client))
+	assert.Assert(t, k.WaitForSync(t.Context()))
 	return k
 }
 
 // slow is an informer that has its nodes before it tells anybody of them.
 type slow struct {
 	Informer
+	ctx  context.Context
 	tell chan struct{}
 }
 
 func (s slow) AddEventHandler(h cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
-	return s.Informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(obj any) { <-s.tell; h.OnAdd(obj, true) }})
+	return s.Informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(obj any) {
+		select {
+		case <-s.tell:
+			h.OnAdd(obj, true)
+		case <-s.ctx.Done():
+		}
+	}})
 }
 
 // A controller that begins counts no fleet of which it has not seen all: its budgets are shares of it (S1).
 func TestSyncedOnlyWithAllNodes(t *testing.T) {
-	client := fake.NewClientset(nodeAt("5"))
-	log, _ := test.NewNullLogger()
-	nodes := slow{NodeInformer(client), make(chan struct{})}
-	k, err := NewCluster(ClusterConfig{Client: client, Namespace: "bottlerocket", Nodes: nodes, Agents: AgentInformer(client, "bottlerocket", ""),
-		Changed: func() {}, Now: time.Now, Log: log})
-	assert.NilError(t, err)
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() { defer close(done); k.Run(ctx) }()
-	defer func() { cancel(); <-done }()
+	ctx, client := t.Context(), fake.NewClientset(nodeAt("5"))
+	nodes := slow{NodeInformer(client), ctx, make(chan struct{})}
+	k := running(t, client, nodes)
 	assert.Assert(t, cache.WaitForCacheSync(ctx.Done(), nodes.HasSynced))
 	assert.Assert(t, !k.Synced(), "it has seen nothing yet")
 	close(nodes.tell)

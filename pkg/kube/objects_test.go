@@ -1,12 +1,10 @@
 package kube
 
 import (
-	"context"
 	"encoding/json"
 	"testing"
 	"time"
 
-	"github.com/sirupsen/logrus/hooks/test"
 	"gotest.tools/v3/assert"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,16 +34,16 @@ func TestObjectsShowWhatAClusterShows(t *testing.T) {
 				&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "b", UID: "uid-b", Labels: map[string]string{string(marker.KeyInterfaceVersion): "2.0.0"}}},
 				&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "uid-a", Annotations: map[string]string{
 					string(marker.KeyDisruption): string(disruption), "foreign": "x"}}},
-				&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p"}, Spec: corev1.PodSpec{NodeName: "b"},
+				&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "p"}, Spec: corev1.PodSpec{NodeName: "b"},
 					Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}}},
-				&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "q"}, Spec: corev1.PodSpec{NodeName: "nowhere"}},
+				&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "q"}, Spec: corev1.PodSpec{NodeName: "nowhere"}},
 			)
 			if tc.state != nil {
-				_, err := client.CoreV1().ConfigMaps("ns").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: StateConfigMap}, Data: tc.state}, metav1.CreateOptions{})
+				_, err := client.CoreV1().ConfigMaps(namespace).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: StateConfigMap}, Data: tc.state}, metav1.CreateOptions{})
 				assert.NilError(t, err)
 			}
 			client.ClearActions()
-			objects, err := ReadObjects(t.Context(), client, "ns", "")
+			objects, err := ReadObjects(t.Context(), client, namespace, "")
 			assert.NilError(t, err)
 			got, set := objects.Snapshot(now, policy.DefaultSettings())
 			for _, a := range client.Actions() {
@@ -53,15 +51,7 @@ func TestObjectsShowWhatAClusterShows(t *testing.T) {
 			}
 			assert.Equal(t, set.MaxStaging, policy.DefaultSettings().MaxStaging)
 
-			log, _ := test.NewNullLogger()
-			k, err := NewCluster(ClusterConfig{Client: client, Namespace: "ns", Nodes: NodeInformer(client), Agents: AgentInformer(client, "ns", ""),
-				Changed: func() {}, Now: time.Now, Log: log})
-			assert.NilError(t, err)
-			ctx, cancel := context.WithCancel(t.Context())
-			done := make(chan struct{})
-			go func() { defer close(done); k.Run(ctx) }()
-			defer func() { cancel(); <-done }()
-			assert.Assert(t, k.WaitForSync(ctx))
+			ctx, k := t.Context(), watching(t, client)
 			nodes, err := k.Nodes(ctx)
 			assert.NilError(t, err)
 			slots, err := k.Slots(ctx)

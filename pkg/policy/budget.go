@@ -81,30 +81,39 @@ type domains struct {
 	*Topology
 	within string
 	values map[string]*budget
+	// out counts the values with nodes out of service, ours those with nodes in our hands, once the part is settled.
+	out, ours int
 }
 
 func (d *domains) of(n *fleet.Node) *budget { return d.values[n.Label(d.Key)] }
 
-// busy counts the domains with nodes out of service, but for one.
-func (d *domains) busy(but *budget) int {
-	busy := 0
-	for _, b := range d.values {
-		if b != but && b.held+b.others > 0 {
-			busy++
-		}
+// tally adds one value to the counts, or takes it away. There may be as many values as nodes, so that nobody can
+// count them for each node.
+func (d *domains) tally(b *budget, by int) {
+	if b.held+b.others > 0 {
+		d.out += by
 	}
-	return busy
+	if b.held > 0 {
+		d.ours += by
+	}
 }
 
-// inHands counts the domains with nodes in our hands, but for one.
-func (d *domains) inHands(but *budget) int {
-	count := 0
-	for _, b := range d.values {
-		if b != but && b.held > 0 {
-			count++
-		}
+// full tells if a node that begins a value would be beside too many others: among those with nodes out of service,
+// and also among those in our hands alone, wherever somebody else's nodes went out meanwhile (S1).
+func (d *domains) full(b *budget, counted, slot bool, gone int) bool {
+	if d.MaxDomains == 0 {
+		return false
 	}
-	return count
+	begins := b.held+b.others == 0 || b.held+b.others == 1 && (slot || counted)
+	takes := b.held == 0 || b.held == 1 && slot
+	out, ours := d.out, d.ours
+	if b.held+b.others > 0 {
+		out--
+	}
+	if b.held > 0 {
+		ours--
+	}
+	return begins && out+gone >= d.MaxDomains || takes && ours+gone >= d.MaxDomains
 }
 
 // String names the domains with nodes out of service.
@@ -181,6 +190,7 @@ func (p *part) settle(gone int) {
 		d := &p.domains[i]
 		for _, b := range d.values {
 			b.limit, b.gone = d.MaxUnavailable.Of(b.nodes), gone
+			d.tally(b, 1)
 		}
 	}
 }
@@ -189,8 +199,11 @@ func (p *part) settle(gone int) {
 func (p *part) take(n *fleet.Node, counted bool) {
 	p.move(&p.budget, n, counted)
 	for i := range p.domains {
-		if b := p.domains[i].of(n); b != nil {
+		d := &p.domains[i]
+		if b := d.of(n); b != nil {
+			d.tally(b, -1)
 			p.move(b, n, counted)
+			d.tally(b, 1)
 		}
 	}
 }
@@ -224,12 +237,7 @@ func (p *part) room(n *fleet.Node, counted, slot bool) (Reason, Sentence) {
 		if b.full(counted, slot) {
 			return ReasonUnavailableLimit, limited(b)
 		}
-		alone := b.held+b.others == 0 || b.held+b.others == 1 && (slot || counted)
-		full := alone && d.busy(b)+p.gone >= d.MaxDomains
-		// Of those in our hands there are never more than the limit, wherever others took nodes out since (S1).
-		ours := b.held == 0 || b.held == 1 && slot
-		full = full || ours && d.inHands(b)+p.gone >= d.MaxDomains
-		if d.MaxDomains > 0 && full {
+		if d.full(b, counted, slot, p.gone) {
 			s := say("{n} values of {s} may have nodes out of service at once, and these do: {holders}").count(d.MaxDomains).with(d.Key)
 			s.holders = d
 			return ReasonDomainLimit, s

@@ -97,7 +97,7 @@ func (p *planner) mustReturn(n *fleet.Node) verdict {
 	if p.NoPolicy {
 		return p.stopped()
 	}
-	if v := p.downgrade(n, n.Marks.Intent.Target); v.reason != "" {
+	if v := p.downgrade(n.Marks.Report.Current, n.Marks.Intent.Target); v.reason != "" {
 		return v
 	}
 	if v := p.target(n.Marks.Intent.Target); v.reason != "" && v.reason != ReasonVersionTooNew {

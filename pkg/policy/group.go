@@ -37,12 +37,11 @@ type wave struct {
 }
 
 // afterOthers says which group, and which node in it, a node waits for.
-func (p *planner) afterOthers(c *candidate, version string) verdict {
-	g := c.part
-	if g.group == nil || len(g.group.After) == 0 {
+func (p *planner) afterOthers(q question) verdict {
+	if q.part.group == nil || len(q.part.group.After) == 0 {
 		return verdict{}
 	}
-	key := wave{g, version, marker.CompareVersions(version, c.Marks.Report.Current) < 0}
+	key := wave{q.part, q.version, p.compare(q.version, q.current) < 0}
 	v, known := p.waves[key]
 	if !known {
 		v = p.judgeWave(key)

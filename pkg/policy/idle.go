@@ -31,8 +31,8 @@ func (p *planner) idle(n *fleet.Node) {
 		p.wait(n, phase, ReasonAgentNotReady, say("the agent has not reported on its host yet"))
 	case m.Report.Available == "" || p.compare(m.Report.Available, m.Report.Current) == 0:
 		p.upToDate(n)
-	case p.downgrade(n, m.Report.Available).reason != "":
-		v := p.downgrade(n, m.Report.Available)
+	case p.downgrade(m.Report.Current, m.Report.Available).reason != "":
+		v := p.downgrade(m.Report.Current, m.Report.Available)
 		p.wait(n, phase, v.reason, v.sentence)
 	case p.backingOff(n):
 		f := m.Failure
@@ -52,8 +52,7 @@ func (p *planner) idle(n *fleet.Node) {
 }
 
 // downgrade says why a version that is lower than the one that runs is no target.
-func (p *planner) downgrade(n *fleet.Node, version string) verdict {
-	current := n.Marks.Report.Current
+func (p *planner) downgrade(current, version string) verdict {
 	if p.set.Versions.Downgrade || p.compare(version, current) >= 0 {
 		return verdict{}
 	}

@@ -63,26 +63,26 @@ func (p *planner) mayStart(c *candidate, version string) verdict {
 	q := question{c.part, version, c.Marks.Report.Current}
 	v, known := p.answers[q]
 	if !known {
-		v = p.answer(c, version)
+		v = p.answer(q)
 		p.answers[q] = v
 	}
 	return v
 }
 
-func (p *planner) answer(c *candidate, version string) verdict {
+func (p *planner) answer(q question) verdict {
 	if v := p.stopped(); v.reason != "" {
 		return v
 	}
-	if v := p.pausedWord(c.part); v.reason != "" {
+	if v := p.pausedWord(q.part); v.reason != "" {
 		return v
 	}
-	if v := p.downgrade(c.Node, version); v.reason != "" {
+	if v := p.downgrade(q.current, q.version); v.reason != "" {
 		return v
 	}
-	if v := p.target(version); v.reason != "" {
+	if v := p.target(q.version); v.reason != "" {
 		return v
 	}
-	return p.afterOthers(c, version)
+	return p.afterOthers(q)
 }
 
 // pausedWord is what people read of a pause of the fleet or the group.

@@ -46,7 +46,7 @@ func (p *part) usage() []Usage {
 			if d.within != theFleet {
 				of += " in " + d.within
 			}
-			all = append(all, Usage{Of: of, Rule: Count(d.MaxDomains).String(), Limit: d.MaxDomains, Used: d.busy(nil), InHands: d.busy(nil)})
+			all = append(all, Usage{Of: of, Rule: Count(d.MaxDomains).String(), Limit: d.MaxDomains, Used: d.out, InHands: d.ours, Others: d.out - d.ours})
 		}
 		if d.MaxUnavailable == Unlimited {
 			continue

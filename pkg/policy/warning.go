@@ -28,10 +28,12 @@ func (p *planner) warn() {
 
 func (p *planner) emptyGroup(g *part) string {
 	chosen := 0
-	for i := range p.Nodes {
-		// What the first group chooses is in it.
-		if n := &p.Nodes[i]; g != p.groups[0] && p.ours(n) && g.group.Selector.Matches(n.Labels) {
-			chosen++
+	// What the first group chooses is in it.
+	if g != p.groups[0] {
+		for i := range p.Nodes {
+			if n := &p.Nodes[i]; p.ours(n) && g.group.Selector.Matches(n.Labels) {
+				chosen++
+			}
 		}
 	}
 	if chosen > 0 {

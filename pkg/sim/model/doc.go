@@ -33,8 +33,9 @@
 // controller's write to a Node or to the slots, to an agent's write, or to a host's command is lost, or the
 // host does not hear the command; an unplanned reboot; a roll-back; a prepare or an activation that fails;
 // a kubelet that is NotReady for a while; a pod that comes to a cordoned node; deadlines that pass; a policy
-// that pauses the fleet for as long as one plan and takes back what drains; a human who cordons, uncordons, pauses a node, takes its label off or deletes it. That the human ends the
-// pause, puts the label back or wants a retry costs nothing, and the way to a finished state doesn't need it.
+// that pauses the fleet for as long as one plan and takes back what drains; a human who cordons, uncordons,
+// pauses a node, takes its label off or deletes it. That the human ends the pause, puts the label back or
+// wants a retry costs nothing, and the way to a finished state doesn't need it.
 //
 // # What is checked
 //
