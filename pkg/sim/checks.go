@@ -43,6 +43,8 @@ type checks struct {
 	// history is what stood of each node, by UID, and known when a version was first seen on any.
 	history map[string][]stood
 	known   map[string]time.Time
+	// carried is what nodes carry, and how it is.
+	carried carried
 	// went are the machines that rebooted into each version.
 	went map[string]map[string]bool
 }
@@ -55,6 +57,10 @@ type watched struct {
 	blurred bool
 	// others are the marks for others that are the operator's.
 	others map[string]otherMark
+	// out is the disruption that the node is in, or was in last.
+	out outage
+	// hookIDs are when hooks were asked by which id.
+	hookIDs map[string]time.Time
 	// readySince is since when its Ready condition has been True; zero: it isn't.
 	readySince time.Time
 	// handsOff are intents whose cordon, or Node, somebody took away after the point of no return.
@@ -68,7 +74,7 @@ type watched struct {
 func (c *checks) of(n *corev1.Node) *watched {
 	k := c.nodes[string(n.UID)]
 	if k == nil {
-		k = &watched{handsOff: map[string]bool{}, begun: map[string]bool{}, failed: map[string]bool{}}
+		k = &watched{handsOff: map[string]bool{}, begun: map[string]bool{}, failed: map[string]bool{}, hookIDs: map[string]time.Time{}}
 		c.nodes[string(n.UID)] = k
 	}
 	return k
@@ -125,15 +131,25 @@ func (c *checks) wrote(actor string, r apiserver.Request, before, after runtime.
 		if b == nil && a != nil {
 			c.came[string(a.UID)] = w.server.Revision()
 		}
+		if a == nil {
+			w.cluster.podGone(b)
+		}
+		c.carried.pod(w.server.Revision(), b, a)
 		if a != nil && a.DeletionTimestamp != nil && (b == nil || b.DeletionTimestamp == nil) {
 			w.cluster.terminating(a)
 		}
 		if controller && a != nil && a.DeletionTimestamp != nil && b != nil && b.DeletionTimestamp == nil {
 			c.evicted(actor, b)
+			c.baselined(actor, b)
 			if r.Subresource == "" {
 				c.deleted(actor, b)
 			}
 		}
+		if node := podNode(b, a); node != "" {
+			c.emptied(node)
+		}
+	case "replicasets", "poddisruptionbudgets", "volumeattachments":
+		c.carried.wrote(w.server.Revision(), before, after)
 	}
 	for _, f := range w.watches {
 		if f.sel.Resource == r.Resource {
@@ -198,6 +214,7 @@ func (c *checks) node(actor string, controller bool, before, after *corev1.Node)
 		w.moment(after.Name, m)
 	}
 	c.othersMarked(actor, controller, before, after)
+	c.outage(actor, controller, before, after)
 	w.hooked(before, after)
 	switch {
 	case actor == "proxy":

@@ -52,6 +52,7 @@ func (c *checks) cordon(actor string, before, after *corev1.Node) {
 			held, lost, maxUnavailable, maxLost)
 	}
 	c.held = max(c.held, held)
+	c.couldGo(actor, after)
 	if !w.holdsSlot(after) {
 		w.violate("S1", "%s cordons %s without a slot", actor, after.Name)
 	}

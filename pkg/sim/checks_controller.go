@@ -95,6 +95,7 @@ func (c *checks) returned(actor string, n *corev1.Node) {
 	if c.tampered[string(n.UID)] {
 		return
 	}
+	c.carriesWell(actor, n)
 	boot := n.Status.NodeInfo.BootID
 	switch {
 	case boot == annotation(n, marker.KeyRebootFrom):
@@ -134,6 +135,7 @@ func (c *checks) beforeReboot(actor string, n *corev1.Node) {
 		return
 	}
 	c.goesOn(actor, n)
+	c.detached(actor, n)
 	if !n.Spec.Unschedulable {
 		w.violate("S2", "%s asks %s to reboot, which is not cordoned", actor, n.Name)
 	}
@@ -212,6 +214,7 @@ func (c *checks) success(actor string, before, after *corev1.Node) {
 	case m != nil && m.up && m.host.BootID() == info.BootID && m.host.Snapshot().Version != claimed:
 		w.violate("S7", "%s calls %s updated to %s, and it runs %s", actor, after.Name, claimed, m.host.Snapshot().Version)
 	}
+	c.workloadsWell(actor, before)
 	p := w.controllerNamed(actor)
 	if k := c.of(after); p != nil && !p.jumped {
 		// Ready's time is in whole seconds: what comes and goes within one of them can't be seen afterwards.

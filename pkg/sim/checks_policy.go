@@ -227,6 +227,9 @@ func (c *checks) starts(actor string, n *corev1.Node, what string) {
 	p := c.w.controllerNamed(actor)
 	d := &p.decided
 	c.count("S6")
+	if c.always(n, d.shown, takenAway) {
+		c.w.violate("S5", "%s starts %s %s, which somebody takes away", actor, what, n.Name)
+	}
 	version := annotation(n, marker.KeyTargetVersion)
 	if why := c.forbidden(d, n, version, what == "the cordon of"); why != "" {
 		c.w.violate("S6", "%s starts %s %s for %s %s", actor, what, n.Name, version, why)
@@ -362,7 +365,7 @@ func (c *checks) goesOn(actor string, n *corev1.Node) {
 	if d.none {
 		why = "without a policy"
 	}
-	c.hooksAnswered(actor, rules, n)
+	c.hooksAnswered("S6", actor, "asks %s to reboot", rules.Hooks.AfterDrain, n)
 	if why != "" {
 		c.w.violate("S6", "%s asks %s to reboot into %s %s", actor, n.Name, annotation(n, marker.KeyTargetVersion), why)
 	}

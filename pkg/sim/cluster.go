@@ -28,6 +28,8 @@ type cluster struct {
 	reconciling, budgeting bool
 	// stuck are pods that don't end, by UID.
 	stuck map[string]bool
+	// detaching is until when no volume is detached.
+	detaching time.Time
 }
 
 func (w *world) newCluster() *cluster {

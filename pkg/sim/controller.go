@@ -13,6 +13,7 @@ import (
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/controller"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/drain"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/sim/apiserver"
@@ -53,7 +54,11 @@ type controllerProcess struct {
 	// looked is the revision at which it last listed a node's pods, and alone that at which it last saw that there was
 	// no other node.
 	looked, alone map[string]int64
-	term          *controller.Term
+	// foreseen is the revision at which its last look at a node before the cordon began, and checked that of its last look
+	// at what a node carries.
+	foreseen map[string]int64
+	checked  map[lookedFor]int64
+	term     *controller.Term
 	// jumped: its clock did, jumpedAt the last time, so nothing that it measures can be measured again.
 	jumped   bool
 	jumpedAt time.Time
@@ -79,7 +84,7 @@ func (c *controllerProcess) start() {
 	c.process = c.w.newProcess(c.name)
 	c.process.clock = offset
 	c.leading, c.term, c.looked = false, nil, map[string]int64{}
-	c.alone = map[string]int64{}
+	c.alone, c.foreseen, c.checked = map[string]int64{}, map[string]int64{}, map[lookedFor]int64{}
 	c.told, c.decided = told{w: c.w, defaults: c.settings, none: true}, decision{}
 	c.process.spawn(c.w.between(0, time.Second), c.main)
 }
@@ -199,7 +204,23 @@ func (l looking) Pods(ctx context.Context, node string, e policy.Eviction) ([]co
 	return pods, err
 }
 
-// lookingAround takes a note of when a node was the only one.
+// Forecast is for controller.Drainer.
+func (l looking) Forecast(ctx context.Context, node string, e policy.Eviction) (fleet.Obstacle, string, error) {
+	began := l.c.w.server.Revision()
+	o, message, err := l.Drainer.Forecast(ctx, node, e)
+	if err == nil && l.c.w.running != nil {
+		l.c.foreseen[node] = began
+	}
+	return o, message, err
+}
+
+// lookedFor is what is looked for on a node.
+type lookedFor struct {
+	node string
+	what fleet.CheckFor
+}
+
+// lookingAround takes a note of when a node was the only one, and of when what it carries was looked at.
 type lookingAround struct {
 	c *controllerProcess
 	*kube.Cluster
@@ -212,6 +233,16 @@ func (l lookingAround) Alone(ctx context.Context, uid string) (bool, error) {
 		l.c.alone[uid] = t.listed
 	}
 	return alone, err
+}
+
+// Check is for controller.Cluster.
+func (l lookingAround) Check(ctx context.Context, node string, q policy.Check) (fleet.Checked, error) {
+	began := l.c.w.server.Revision()
+	found, err := l.Cluster.Check(ctx, node, q)
+	if err == nil && l.c.w.running != nil {
+		l.c.checked[lookedFor{node, q.For}] = began
+	}
+	return found, err
 }
 
 func (w *world) controllerNamed(name string) *controllerProcess {

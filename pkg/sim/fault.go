@@ -113,9 +113,11 @@ func (w *world) apply(f Fault) {
 		for _, a := range w.cluster.apps {
 			if a.budget {
 				w.strike(f.Kind)
-				a.frozen = true
+				a.frozen, a.stubborn = true, f.N%5 == 4
 				w.cluster.changed()
-				w.restore(2*f.For, func() { a.frozen = false; w.cluster.changed() })
+				if !a.stubborn {
+					w.restore(2*f.For, func() { a.frozen = a.stubborn; w.cluster.changed() })
+				}
 				break
 			}
 		}
@@ -129,6 +131,17 @@ func (w *world) apply(f Fault) {
 				break
 			}
 		}
+	case SlowDetach:
+		w.strike(f.Kind)
+		w.cluster.detaching = maxTime(w.cluster.detaching, end)
+		w.restore(f.For, func() { w.cluster.detaching = minTime(w.cluster.detaching, w.now) })
+	case BrokenApp:
+		a := w.cluster.apps[f.N%len(w.cluster.apps)]
+		w.strike(f.Kind)
+		w.cluster.breaks(a)
+		w.restore(2*f.For, func() { w.cluster.mends(a) })
+	case AutoscalerTakes:
+		w.takenAway(m, f)
 	case LateBinding:
 		w.cluster.late = maxTime(w.cluster.late, end.Add(time.Minute))
 	case NewRelease:
@@ -295,6 +308,29 @@ func (w *world) deleteNode(m *machine, f Fault) {
 	})
 }
 
+// takenAway is an autoscaler that says that it takes a node away, and does, or thinks better of it.
+func (w *world) takenAway(m *machine, f Fault) {
+	taint := []string{"ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted"}[f.N%2]
+	n := m.node()
+	if n == nil || len(n.Spec.Taints) > 0 {
+		return
+	}
+	w.strike(f.Kind)
+	w.edit(m, func(n *corev1.Node) {
+		n.Spec.Taints = []corev1.Taint{{Key: taint, Effect: corev1.TaintEffectNoSchedule}}
+	})
+	uid := n.UID
+	w.restore(f.For, func() {
+		switch n := m.node(); {
+		case n == nil || n.UID != uid:
+		case f.N%4 < 2 && !w.calm:
+			w.deleteNode(m, f)
+		default:
+			w.edit(m, func(n *corev1.Node) { n.Spec.Taints = nil })
+		}
+	})
+}
+
 // edit is a person's write to a node.
 func (w *world) edit(m *machine, change func(n *corev1.Node)) bool {
 	n := m.node()
@@ -377,6 +413,14 @@ func (w *world) person(m *machine, f Fault) {
 		done = true
 	case PersonEditsSlots:
 		done = w.editSlots(f)
+	case PersonExcludes:
+		value := []string{"true", "", "by hand"}[f.N%3]
+		done = w.edit(m, func(n *corev1.Node) { n.Labels[marker.LabelExcluded] = value })
+		w.restore(f.For, func() {
+			if n := m.node(); n != nil && n.Labels[marker.LabelExcluded] == value {
+				w.edit(m, func(n *corev1.Node) { delete(n.Labels, marker.LabelExcluded) })
+			}
+		})
 	case PersonRetries:
 		done = w.edit(m, func(n *corev1.Node) { n.Annotations[string(marker.KeyRetry)] = "" })
 	}

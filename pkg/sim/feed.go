@@ -144,6 +144,13 @@ func maxTime(a, b time.Time) time.Time {
 	return b
 }
 
+func minTime(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
 // informer is what a reflector and an indexer make of a feed, as kube.Informer.
 type informer struct {
 	indexer cache.Indexer

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -32,13 +33,18 @@ func (w *world) hooked(before, after *corev1.Node) {
 	})
 }
 
-// hooksAnswered: no reboot is asked for before the hooks have answered to the very id that stands, but for those that
-// may be ignored (S6).
-func (c *checks) hooksAnswered(actor string, rules *policy.Rules, n *corev1.Node) {
-	for _, h := range rules.Hooks.AfterDrain {
-		c.count("S6")
-		if id := annotation(n, marker.KeyHookID); h.OnTimeout == policy.Abort && (id == "" || n.Annotations[h.Annotation] != id) && !c.tampered[string(n.UID)] {
-			c.w.violate("S6", "%s asks %s to reboot, and hook %s has not answered to %q", actor, n.Name, h.Name, id)
+// hooksAnswered: nothing goes on before the hooks have answered to the very id that stands, but for those that may be
+// ignored and have had their time.
+func (c *checks) hooksAnswered(promise, actor, what string, hooks []policy.Hook, n *corev1.Node) {
+	for _, h := range hooks {
+		c.count(promise)
+		id := annotation(n, marker.KeyHookID)
+		if c.tampered[string(n.UID)] || id != "" && n.Annotations[h.Annotation] == id {
+			continue
+		}
+		asked, known := c.of(n).hookIDs[id]
+		if waited := c.w.now.Sub(asked); h.OnTimeout == policy.Abort || !known || waited < h.Timeout-time.Second && !c.anyJumped() {
+			c.w.violate(promise, "%s %s, and hook %s has not answered to %q within %s", actor, fmt.Sprintf(what, n.Name), h.Name, id, waited)
 		}
 	}
 }

@@ -53,9 +53,15 @@ const (
 	PersonDeletesPolicy Kind = "person-deletes-policy"
 	PersonAcknowledges  Kind = "person-acknowledges"
 	BadRelease          Kind = "bad-release"
+
+	SlowDetach      Kind = "slow-detach"
+	BrokenApp       Kind = "broken-app"
+	AutoscalerTakes Kind = "autoscaler-takes"
+	PersonExcludes  Kind = "person-excludes"
 )
 
-// always are those that any scenario may hold, and governing those of scenarios with a policy file.
+// always are those that any scenario may hold, governing those of scenarios with a policy file, and surrounding what is
+// around a node that is in our hands.
 var always = []Kind{CrashController, FreezeController, CrashAgent, FreezeAgent, ProxyDown, APIServerDown, LostRequest, LostAnswer,
 	SlowRequest, SlowAnswer, Throttled, WatchLag, WatchRepeat, WatchRestart, Compaction, StaleList, ControllerClock, ProxyClock, AgentClock,
 	PowerCut, SlowBoot, NeverReturns, NodeFlaps, NodeUnwell, NodeDeleted, NodeRenamed, AgentPodReplaced, FrozenBudget, StuckPod, LateBinding,
@@ -65,8 +71,9 @@ var always = []Kind{CrashController, FreezeController, CrashAgent, FreezeAgent, 
 	"F21", "F22", "F23", "F24", "F25", "F26", "F27", "F28", "F29", "F30"}
 
 var (
-	governing = []Kind{PersonWritesPolicy, PersonBreaksPolicy, PersonDeletesPolicy, PersonAcknowledges, BadRelease}
-	kinds     = slices.Concat(always, governing)
+	governing   = []Kind{PersonWritesPolicy, PersonBreaksPolicy, PersonDeletesPolicy, PersonAcknowledges, BadRelease}
+	surrounding = []Kind{SlowDetach, BrokenApp, AutoscalerTakes, PersonExcludes}
+	kinds       = slices.Concat(always, governing, surrounding)
 )
 
 // Kinds is the closed list.

@@ -147,7 +147,7 @@ func pick[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }
 type subject func(r *rand.Rand, rules *Rules)
 
 var (
-	subjects = []subject{budget, zones, zones, canaries, canaries, opening, opening, frozen, versions, versions, age, threshold, threshold, staging, unavailable, hooking, hooking, marking}
+	subjects = []subject{budget, zones, zones, canaries, canaries, opening, opening, frozen, versions, versions, age, threshold, threshold, staging, unavailable, hooking, hooking, marking, attaching, attaching, verifying, verifying}
 	// lasting are those that let a fleet come to its end.
 	lasting = []subject{budget, zones, canariesFirst, openingForAll, age, staging, unavailable, threshold}
 )
@@ -245,7 +245,33 @@ func age(r *rand.Rand, rules *Rules) { rules.put("versions", "{minAge: %dm}", 1+
 // hooking asks somebody before the reboot and before the uncordon.
 func hooking(r *rand.Rand, rules *Rules) {
 	rules.put("hooks", "{afterDrain: [{name: h, annotation: "+hookKey+", timeout: %dm, onTimeout: %s}], beforeUncordon: [{name: h, annotation: "+hookKey+
-		", timeout: %dm, onTimeout: ignore}]}", 1+r.IntN(4), pick(r, "abort", "abort", "ignore"), 1+r.IntN(4))
+		", timeout: %dm, onTimeout: %s}]}", 1+r.IntN(4), pick(r, "abort", "abort", "ignore"), 1+r.IntN(4), pick(r, "abort", "ignore"))
+}
+
+// attaching is about volumes of pods that are gone.
+func attaching(r *rand.Rand, rules *Rules) {
+	rules.put("volumes", "{wait: %ds, onTimeout: %s}", pick(r, 0, 20, 60, 120), pick(r, "abort", "ignore"))
+}
+
+// verifying is about pods on the node, and workloads that it had.
+func verifying(r *rand.Rand, rules *Rules) {
+	rules.put("verify", "{%sdeadline: %dm, onWorkloads: %s}", pick(r, "", "pods: [{selector: {matchLabels: {"+appKey+": "+daemonApp+"}}}], "), 1+r.IntN(4),
+		pick(r, "fail", "fail", "ignore"))
+}
+
+// surround draws what happens around nodes that are in our hands, for a part of the seeds.
+func (s *Scenario) surround(r *rand.Rand) {
+	if r.IntN(2) == 0 {
+		return
+	}
+	for range 1 + r.IntN(4) {
+		f := Fault{At: time.Duration(r.Int64N(int64(s.Trouble))).Truncate(time.Millisecond), Kind: surrounding[r.IntN(len(surrounding))], On: r.IntN(s.Nodes),
+			For: time.Duration(r.Int64N(int64(4 * time.Minute))).Truncate(time.Millisecond), N: r.IntN(16)}
+		if r.IntN(2) == 0 {
+			f.When = moments[r.IntN(len(moments))]
+		}
+		s.Faults = append(s.Faults, f)
+	}
 }
 
 // marking is about load balancers and autoscalers.

@@ -67,7 +67,7 @@ func newWorld(s Scenario) *world {
 		now: start, repo: &hostsim.Repo{}, struck: map[Kind]int{}, log: quiet(), newest: firstVersion,
 		controllerMetrics: shared.controller, agentMetrics: shared.agent}
 	w.trace.begun = w.now
-	w.checks = checks{w: w, counted: map[string]int{}, history: map[string][]stood{}, known: map[string]time.Time{}, went: map[string]map[string]bool{}, nodes: map[string]*watched{}, came: map[string]int64{}, givenBack: map[string]time.Time{}, tampered: map[string]bool{}, reasons: map[string]map[policy.Reason]bool{}}
+	w.checks = checks{w: w, counted: map[string]int{}, history: map[string][]stood{}, known: map[string]time.Time{}, carried: newCarried(), went: map[string]map[string]bool{}, nodes: map[string]*watched{}, came: map[string]int64{}, givenBack: map[string]time.Time{}, tampered: map[string]bool{}, reasons: map[string]map[policy.Reason]bool{}}
 	w.server = apiserver.New(func() time.Time { return w.now })
 	w.server.OnWrite(w.checks.wrote)
 	w.people = w.server.Client(people, func(_ apiserver.Request, run func() error) error { return run() })
@@ -82,7 +82,7 @@ func (w *world) setUp() {
 	w.cluster = w.newCluster()
 	apps := []*app{{name: "web", replicas: 2 + w.rng.IntN(2), budget: true}, {name: "batch", replicas: 1 + w.rng.IntN(w.scenario.Nodes)}}
 	if w.chance(2) {
-		apps = append(apps, &app{name: "store", replicas: 3, budget: true})
+		apps = append(apps, &app{name: "store", replicas: 3, budget: true, volumes: true})
 	}
 	w.cluster.deploy(apps)
 	for i := range w.scenario.Nodes {
@@ -157,7 +157,12 @@ func (w *world) peace() {
 			f.schedule()
 		}
 	}
+	w.calmSince = w.now
 	for _, a := range w.cluster.apps {
+		if a.stubborn {
+			w.after(stubbornFor, func() { a.frozen, a.stubborn = false, false; w.cluster.changed() })
+			continue
+		}
 		a.frozen = false
 	}
 	w.cluster.stuck = map[string]bool{}
@@ -220,6 +225,10 @@ func (w *world) tidy() {
 			m.cycle()
 		}
 		n := m.node()
+		if id := annotationOf(n, marker.KeyHookID); id != "" && n.Annotations[hookKey] != id {
+			w.note(people, "answers hooks on %s", n.Name)
+			w.edit(m, func(n *corev1.Node) { n.Annotations[hookKey] = id })
+		}
 		if n != nil && m.gone && !m.up {
 			w.note(people, "deletes node %s, whose machine is gone", n.Name)
 			w.deleteNode(m, Fault{Kind: NodeDeleted, For: forever})
@@ -241,6 +250,7 @@ func (w *world) settle() {
 	// The hosts look anew at what is offered first.
 	w.run(w.now.Add(w.scenario.Refresh * 12 / 10))
 	for w.checks.violation == "" && w.unsettled() != "" {
+		w.checks.inTime()
 		if w.now.Sub(began) > maxSettle {
 			w.violate("L1", "%s, %s after everything was put right", w.unsettled(), maxSettle)
 			return

@@ -115,6 +115,7 @@ func Generate(seed uint64) Scenario {
 	// From numbers of their own, so that a seed's other troubles are what they were before there were policies.
 	s.govern(rand.New(rand.NewPCG(seed, 3)))
 	s.drain(rand.New(rand.NewPCG(seed, 4)))
+	s.surround(rand.New(rand.NewPCG(seed, 5)))
 	slices.SortStableFunc(s.Faults, func(a, b Fault) int { return int(a.At - b.At) })
 	return s
 }
@@ -137,8 +138,7 @@ func (s Scenario) settings() policy.Settings {
 	set.RetryBase, set.RetryMax = time.Minute, 10*time.Minute
 	set.HandsOff = 2 * time.Minute
 	set.Eviction.Predict = !s.Blind
-	// The simulated API server has no Deployments, and no volumes.
-	set.Volumes.Wait, set.Verify.OnWorkloads = 0, policy.IgnoreWorkloads
+	set.Volumes.Wait, set.Verify.Deadline = time.Minute, 2*time.Minute
 	return set
 }
 

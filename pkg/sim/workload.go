@@ -15,8 +15,11 @@ import (
 type app struct {
 	name     string
 	replicas int
-	// budget: at least replicas-1 must be healthy. frozen: none may go at all.
-	budget, frozen bool
+	// budget: at least replicas-1 must be healthy. frozen: none may go at all. stubborn: that doesn't end with the
+	// other troubles.
+	budget, frozen, stubborn bool
+	// volumes: each of its pods has a volume of its own. broken: its new pods don't become Ready.
+	volumes, broken bool
 }
 
 const (
@@ -33,6 +36,10 @@ func (k *cluster) deploy(apps []*app) {
 			&appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: ds.namespace, Name: ds.name}}, metav1.CreateOptions{}))
 	}
 	for _, a := range apps {
+		replicas := int32(a.replicas)
+		must(k.client.AppsV1().ReplicaSets(appsNamespace).Create(background, &appsv1.ReplicaSet{
+			ObjectMeta: metav1.ObjectMeta{Namespace: appsNamespace, Name: a.name}, Spec: appsv1.ReplicaSetSpec{Replicas: &replicas},
+		}, metav1.CreateOptions{}))
 		if a.budget {
 			least := intstr.FromInt32(int32(a.replicas - 1))
 			must(k.client.PolicyV1().PodDisruptionBudgets(appsNamespace).Create(background, &policyv1.PodDisruptionBudget{
@@ -57,17 +64,21 @@ func (k *cluster) changed() {
 	}
 }
 
-// reconcile makes the pods that are missing and binds them.
+// reconcile says how many pods of each app are Ready, makes those that are missing and binds them.
 func (k *cluster) reconcile() {
 	missing := false
 	pods := k.w.server.Pods(appsNamespace)
 	for _, a := range k.apps {
-		have := 0
+		have, ready := 0, int32(0)
 		for _, p := range pods {
 			if p.Labels[appKey] == a.name && p.DeletionTimestamp == nil {
 				have++
+				if podReady(p) {
+					ready++
+				}
 			}
 		}
+		k.counts(a, ready)
 		for ; have < a.replicas; have++ {
 			node := k.schedule()
 			if node == "" {
@@ -82,6 +93,20 @@ func (k *cluster) reconcile() {
 		k.reconciling = true
 		k.w.after(5*time.Second, func() { k.reconciling = false; k.reconcile() })
 	}
+}
+
+func (k *cluster) counts(a *app, ready int32) {
+	rs := k.w.server.ReplicaSet(appsNamespace, a.name)
+	if rs.Status.ReadyReplicas == ready {
+		return
+	}
+	rs = rs.DeepCopy()
+	rs.Status.ReadyReplicas, rs.Status.Replicas = ready, max(ready, rs.Status.Replicas)
+	must(k.client.AppsV1().ReplicaSets(appsNamespace).UpdateStatus(background, rs, metav1.UpdateOptions{}))
+}
+
+func podReady(p *corev1.Pod) bool {
+	return len(p.Status.Conditions) > 0 && p.Status.Conditions[0].Type == corev1.PodReady && p.Status.Conditions[0].Status == corev1.ConditionTrue
 }
 
 // schedule picks a node that takes pods, or took them by a scheduler's old view.
@@ -120,7 +145,11 @@ func (k *cluster) place(name, app, node string) {
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: app, UID: "rs", Controller: &owner}}},
 		Spec: corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{Name: "c", Image: "i"}}},
 	}
+	if a := k.app(app); a.volumes {
+		k.claim(p)
+	}
 	p = must(k.client.CoreV1().Pods(appsNamespace).Create(background, p, metav1.CreateOptions{}))
+	k.attach(p)
 	uid := string(p.UID)
 	k.w.after(k.w.between(500*time.Millisecond, 5*time.Second), func() { k.podReady(appsNamespace, name, uid, true) })
 	k.changed()
@@ -135,7 +164,32 @@ func (k *cluster) podReady(ns, name, uid string, ready bool) {
 	if m := k.machineOf(p.Spec.NodeName); m == nil || !m.up {
 		return
 	}
+	if a := k.app(p.Labels[appKey]); a != nil && a.broken && !podReady(p) {
+		ready = false
+	}
 	k.setPodReady(p, ready)
+}
+
+// app is that of a name; nil: it is none of the workloads.
+func (k *cluster) app(name string) *app {
+	for _, a := range k.apps {
+		if a.name == name {
+			return a
+		}
+	}
+	return nil
+}
+
+// breaks lets no new pod of an app become Ready, until it is mended.
+func (k *cluster) breaks(a *app) { a.broken = true }
+
+func (k *cluster) mends(a *app) {
+	a.broken = false
+	for _, p := range k.w.server.Pods(appsNamespace) {
+		if p.Labels[appKey] == a.name && p.DeletionTimestamp == nil && !podReady(p) {
+			k.podReady(p.Namespace, p.Name, string(p.UID), true)
+		}
+	}
 }
 
 func (k *cluster) setPodReady(p *corev1.Pod, ready bool) {
@@ -215,12 +269,7 @@ func (k *cluster) remove(p *corev1.Pod) {
 func (k *cluster) budgets() {
 	pods := k.w.server.Pods(appsNamespace)
 	for _, b := range k.w.server.PodDisruptionBudgets(appsNamespace) {
-		var a *app
-		for _, candidate := range k.apps {
-			if candidate.name == b.Name {
-				a = candidate
-			}
-		}
+		a := k.app(b.Name)
 		healthy := int32(0)
 		total := int32(0)
 		for _, p := range pods {
@@ -228,7 +277,7 @@ func (k *cluster) budgets() {
 				continue
 			}
 			total++
-			if len(p.Status.Conditions) > 0 && p.Status.Conditions[0].Status == corev1.ConditionTrue {
+			if podReady(p) {
 				healthy++
 			}
 		}
@@ -256,11 +305,12 @@ func (k *cluster) budgets() {
 func (k *cluster) daemons(m *machine) {
 	owner := true
 	k.names++
-	must(k.client.CoreV1().Pods(appsNamespace).Create(background, &corev1.Pod{
+	daemon := must(k.client.CoreV1().Pods(appsNamespace).Create(background, &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: appsNamespace, Name: fmt.Sprintf("%s-%d", daemonApp, k.names), Labels: map[string]string{appKey: daemonApp},
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: daemonApp, UID: "ds", Controller: &owner}}},
 		Spec: corev1.PodSpec{NodeName: m.nodeName, Containers: []corev1.Container{{Name: "c", Image: "i"}}},
 	}, metav1.CreateOptions{}))
+	k.w.after(k.w.between(500*time.Millisecond, 5*time.Second), func() { k.podReady(appsNamespace, daemon.Name, string(daemon.UID), true) })
 	must(k.client.CoreV1().Pods(appsNamespace).Create(background, &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: appsNamespace, Name: fmt.Sprintf("static-%d", k.names), Annotations: map[string]string{corev1.MirrorPodAnnotationKey: "x"}},
 		Spec:       corev1.PodSpec{NodeName: m.nodeName, Containers: []corev1.Container{{Name: "c", Image: "i"}}},

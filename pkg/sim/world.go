@@ -38,7 +38,8 @@ type world struct {
 	sequence    int
 
 	// calm: nothing goes wrong any more, and nobody but the operator and Kubernetes does anything.
-	calm bool
+	calm      bool
+	calmSince time.Time
 	// proxyDown is until when no proxy answers, proxyClock how far the proxies' clocks are off.
 	proxyDown  time.Time
 	proxyClock time.Duration
