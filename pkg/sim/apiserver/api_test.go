@@ -290,6 +290,25 @@ func TestOnWrite(t *testing.T) {
 	assert.Equal(t, server.Revision(), int64(1+len(writes)))
 }
 
+func TestAccessorsOfWorkloadsAndVolumes(t *testing.T) {
+	server, _ := newServer()
+	s := newSide(t, "ns", server.Client("a", nil))
+	for _, name := range []string{"b", "a"} {
+		_, err := s.replicaSets().Create(s.ctx, newReplicaSet(name, "x"), metav1.CreateOptions{})
+		assert.NilError(t, err)
+		_, err = s.claims().Create(s.ctx, newClaim(name, "1Gi"), metav1.CreateOptions{})
+		assert.NilError(t, err)
+		_, err = s.attachments().Create(s.ctx, s.newAttachment(name, "n"), metav1.CreateOptions{})
+		assert.NilError(t, err)
+	}
+	assert.Equal(t, server.ReplicaSet("ns", "a"), server.ReplicaSets("")[0])
+	assert.Assert(t, server.ReplicaSet("other", "a") == nil && len(server.ReplicaSets("ns")) == 2 && len(server.ReplicaSets("other")) == 0)
+	assert.Equal(t, server.VolumeAttachment(s.node("a")), server.VolumeAttachments()[0])
+	assert.Assert(t, server.VolumeAttachment("c") == nil && len(server.VolumeAttachments()) == 2)
+	assert.Equal(t, server.PersistentVolumeClaims("ns")[1].Name, "b")
+	assert.Equal(t, len(server.PersistentVolumeClaims("other")), 0)
+}
+
 // A grace can only get shorter, and never ends in the past.
 func TestShorterGrace(t *testing.T) {
 	server, now := newServer()

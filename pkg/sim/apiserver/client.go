@@ -9,6 +9,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
@@ -16,6 +17,7 @@ import (
 	typedcoordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
 	typedpolicy "k8s.io/client-go/kubernetes/typed/policy/v1"
+	typedstorage "k8s.io/client-go/kubernetes/typed/storage/v1"
 	"k8s.io/client-go/rest"
 )
 
@@ -198,6 +200,11 @@ func (c *Client) PolicyV1() typedpolicy.PolicyV1Interface { return policies{c.In
 // AppsV1 is for kubernetes.Interface.
 func (c *Client) AppsV1() typedapps.AppsV1Interface { return apps{c.Interface.AppsV1(), c} }
 
+// StorageV1 is for kubernetes.Interface.
+func (c *Client) StorageV1() typedstorage.StorageV1Interface {
+	return storage{c.Interface.StorageV1(), c}
+}
+
 type core struct {
 	typedcore.CoreV1Interface
 	c *Client
@@ -221,6 +228,10 @@ func (c core) Pods(namespace string) typedcore.PodInterface {
 
 func (c core) ConfigMaps(namespace string) typedcore.ConfigMapInterface {
 	return configMaps{c.CoreV1Interface.ConfigMaps(namespace), kind[*corev1.ConfigMap]{c: c.c, plural: "configmaps", namespace: namespace}}
+}
+
+func (c core) PersistentVolumeClaims(namespace string) typedcore.PersistentVolumeClaimInterface {
+	return claims{c.CoreV1Interface.PersistentVolumeClaims(namespace), kind[*corev1.PersistentVolumeClaim]{c: c.c, plural: "persistentvolumeclaims", namespace: namespace}}
 }
 
 type nodes struct {
@@ -325,6 +336,30 @@ func (m configMaps) Delete(ctx context.Context, name string, o metav1.DeleteOpti
 	return m.k.delete(ctx, name, o)
 }
 
+type claims struct {
+	typedcore.PersistentVolumeClaimInterface
+	k kind[*corev1.PersistentVolumeClaim]
+}
+
+func (c claims) Get(ctx context.Context, name string, _ metav1.GetOptions) (*corev1.PersistentVolumeClaim, error) {
+	return c.k.get(ctx, name)
+}
+
+func (c claims) Create(ctx context.Context, obj *corev1.PersistentVolumeClaim, o metav1.CreateOptions) (*corev1.PersistentVolumeClaim, error) {
+	return c.k.create(ctx, obj, o)
+}
+
+func (c claims) Delete(ctx context.Context, name string, o metav1.DeleteOptions) error {
+	return c.k.delete(ctx, name, o)
+}
+
+func (c claims) List(ctx context.Context, o metav1.ListOptions) (*corev1.PersistentVolumeClaimList, error) {
+	l := &corev1.PersistentVolumeClaimList{}
+	var err error
+	l.Items, l.ListMeta, err = list(ctx, c.k, o)
+	return l, err
+}
+
 type coordination struct {
 	typedcoordination.CoordinationV1Interface
 	c *Client
@@ -407,6 +442,10 @@ func (a apps) DaemonSets(namespace string) typedapps.DaemonSetInterface {
 	return daemonSets{a.AppsV1Interface.DaemonSets(namespace), kind[*appsv1.DaemonSet]{c: a.c, plural: "daemonsets", namespace: namespace}}
 }
 
+func (a apps) ReplicaSets(namespace string) typedapps.ReplicaSetInterface {
+	return replicaSets{a.AppsV1Interface.ReplicaSets(namespace), kind[*appsv1.ReplicaSet]{c: a.c, plural: "replicasets", namespace: namespace}}
+}
+
 type daemonSets struct {
 	typedapps.DaemonSetInterface
 	k kind[*appsv1.DaemonSet]
@@ -418,4 +457,73 @@ func (d daemonSets) Get(ctx context.Context, name string, _ metav1.GetOptions) (
 
 func (d daemonSets) Create(ctx context.Context, obj *appsv1.DaemonSet, o metav1.CreateOptions) (*appsv1.DaemonSet, error) {
 	return d.k.create(ctx, obj, o)
+}
+
+type replicaSets struct {
+	typedapps.ReplicaSetInterface
+	k kind[*appsv1.ReplicaSet]
+}
+
+func (r replicaSets) Get(ctx context.Context, name string, _ metav1.GetOptions) (*appsv1.ReplicaSet, error) {
+	return r.k.get(ctx, name)
+}
+
+func (r replicaSets) Create(ctx context.Context, obj *appsv1.ReplicaSet, o metav1.CreateOptions) (*appsv1.ReplicaSet, error) {
+	return r.k.create(ctx, obj, o)
+}
+
+func (r replicaSets) Update(ctx context.Context, obj *appsv1.ReplicaSet, o metav1.UpdateOptions) (*appsv1.ReplicaSet, error) {
+	return r.k.update(ctx, obj, o, "")
+}
+
+func (r replicaSets) UpdateStatus(ctx context.Context, obj *appsv1.ReplicaSet, o metav1.UpdateOptions) (*appsv1.ReplicaSet, error) {
+	return r.k.update(ctx, obj, o, "status")
+}
+
+func (r replicaSets) Delete(ctx context.Context, name string, o metav1.DeleteOptions) error {
+	return r.k.delete(ctx, name, o)
+}
+
+func (r replicaSets) List(ctx context.Context, o metav1.ListOptions) (*appsv1.ReplicaSetList, error) {
+	l := &appsv1.ReplicaSetList{}
+	var err error
+	l.Items, l.ListMeta, err = list(ctx, r.k, o)
+	return l, err
+}
+
+type storage struct {
+	typedstorage.StorageV1Interface
+	c *Client
+}
+
+func (s storage) VolumeAttachments() typedstorage.VolumeAttachmentInterface {
+	return attachments{s.StorageV1Interface.VolumeAttachments(), kind[*storagev1.VolumeAttachment]{c: s.c, plural: "volumeattachments"}}
+}
+
+type attachments struct {
+	typedstorage.VolumeAttachmentInterface
+	k kind[*storagev1.VolumeAttachment]
+}
+
+func (a attachments) Get(ctx context.Context, name string, _ metav1.GetOptions) (*storagev1.VolumeAttachment, error) {
+	return a.k.get(ctx, name)
+}
+
+func (a attachments) Create(ctx context.Context, obj *storagev1.VolumeAttachment, o metav1.CreateOptions) (*storagev1.VolumeAttachment, error) {
+	return a.k.create(ctx, obj, o)
+}
+
+func (a attachments) UpdateStatus(ctx context.Context, obj *storagev1.VolumeAttachment, o metav1.UpdateOptions) (*storagev1.VolumeAttachment, error) {
+	return a.k.update(ctx, obj, o, "status")
+}
+
+func (a attachments) Delete(ctx context.Context, name string, o metav1.DeleteOptions) error {
+	return a.k.delete(ctx, name, o)
+}
+
+func (a attachments) List(ctx context.Context, o metav1.ListOptions) (*storagev1.VolumeAttachmentList, error) {
+	l := &storagev1.VolumeAttachmentList{}
+	var err error
+	l.Items, l.ListMeta, err = list(ctx, a.k, o)
+	return l, err
 }

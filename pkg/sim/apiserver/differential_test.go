@@ -19,13 +19,13 @@ import (
 )
 
 const (
-	sequences = 90
+	sequences = 120
 	requests  = 40
 )
 
-// Nobody else writes here, and admission adds no taint to a new Node.
+// Nobody else writes here, and admission adds no taint to a new Node and no finalizer to a new claim.
 var shared = controlplane.Shared{Config: controlplane.Config{
-	APIServerFlags: []string{"--disable-admission-plugins=ServiceAccount,TaintNodesByCondition"},
+	APIServerFlags: []string{"--disable-admission-plugins=ServiceAccount,TaintNodesByCondition,StorageObjectInUseProtection"},
 }}
 
 func TestMain(m *testing.M) { os.Exit(shared.Main(m)) }
@@ -72,6 +72,17 @@ var worthy = []string{
 	`evict .*\n    429 .*needs \d healthy pods.*after 0`, `evict .*\n    429 .*being processed.*after 10`,
 	`evict .*\n    429 .*failed sync: words`, `evict .*\n    429 .*\(InsufficientPods\): words`, `evict .*\n    429 .*pods currently\) retry`,
 	`evict p0 by another UID\n    409.*\n.*\n    Pod.*disrupted=p0`, `disrupted=p0`, `DisruptionAllowed=False\(InsufficientPods: \)`, `DisruptionTarget=True.*\n.*evict .*\n    ok`,
+	`create (replica set|attachment|claim) .*\n    409 AlreadyExists`, `get replica set .*\n    404`, `get attachment .*\n    404`, `get claim .*\n    404`,
+	`create replica set .*replicas=-1\n    ReplicaSet.*generation=1 .*replicas=1 `, `create claim .*\n    Persist.*phase=Pending`,
+	`update replica set .*from=newest .*\n    ReplicaSet.*generation=3 `, `update replica set .*from=older .*\n    409`, `update replica set .*change=selector.*\n    422`,
+	`status of replica set .*touch=true.*\n    ReplicaSet.*labels=map.touched:yes`, `status of replica set .*touch=false no version.*\n    ReplicaSet`,
+	`status of replica set .*from=older .*\n    409`, `status of replica set .*\n    404`, `status of replica set .*\n    422`,
+	`status of attachment .*from=newest .*touch=true.*\n    VolumeAttachment.*annotations=map\[\] finalizers=\[\]`, `attached=true attach=nil detach=&VolumeError`,
+	`status of attachment .*from=older .*\n    409`, `status of attachment .*no version.*\n    422`, `status of attachment .*\n    404`,
+	`delete replica set .*uid=older\n    409`, `delete attachment .*uid=older\n    409`, `delete claim .*uid=older\n    409`,
+	`delete replica set .*\n    ok`, `delete attachment .*\n    ok`, `delete claim .*\n    ok`, `delete (replica set|attachment|claim) .*\n    404`,
+	`list attachments metadata.name=\n    \[VolumeAttachment`, `list attachments metadata.name=\n    \[\]`, `list attachments metadata.namespace=\n    \[V`, `list attachments spec.*\n    400`,
+	`list replica sets  metadata.name=r0\n    \[R`, `list replica sets .*status.*\n    400`, `list claims  metadata.name=c0\n    \[P`, `list claims .*status.*\n    400`,
 	`list nodes .*spec.other=x\n    400`, `bind .*\n    ok`, `bind .*\n    409`,
 }
 

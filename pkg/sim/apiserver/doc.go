@@ -9,10 +9,11 @@
 //   - The same requests at the same times give the same answers, UIDs and resourceVersions included. It
 //     has no goroutine, no lock and no randomness, and reads no clock but the one it is given. It is
 //     used by one goroutine at a time.
-//   - Nodes, Pods, ConfigMaps, Leases, PodDisruptionBudgets and DaemonSets behave as on a real server,
-//     as far as they are simulated: optimistic locking, preconditions, writes that change nothing, status
-//     apart from the rest, graceful deletion, evictions, watches, compaction. The differential test holds
-//     it against a real kube-apiserver; where the two differ this one is wrong.
+//   - Nodes, Pods, ConfigMaps, Leases, PodDisruptionBudgets, DaemonSets, ReplicaSets, VolumeAttachments
+//     and PersistentVolumeClaims behave as on a real server, as far as they are simulated: optimistic
+//     locking, preconditions, writes that change nothing, status apart from the rest, graceful deletion,
+//     evictions, watches, compaction. The differential test holds it against a real kube-apiserver; where
+//     the two differ this one is wrong.
 //   - What isn't simulated panics and names the request. Nothing is ignored silently, but for what this
 //     list names.
 //   - What goes in and out through a Client is a copy. The Server's own accessors return what is stored,
@@ -22,9 +23,10 @@
 // pod's deletion. Nothing comes between them here, since no second request runs meanwhile.
 //
 // Not simulated: namespaces (all exist), authorization and admission (no taint on a new Node, no
-// tolerations or service account on a new Pod), defaults but for a Pod's grace period, validation of
-// specs beyond what an update may not change, managed fields, QoS classes, garbage collection,
-// generateName, server-side apply, strategic and JSON patches, pages of a list. A real server tries an
-// eviction of a finished or pending pod again for ten seconds after a conflict; here it conflicts at
-// once. A real server drops unknown fields of a patch with a warning; here they panic.
+// tolerations or service account on a new Pod, no finalizer on a new PersistentVolumeClaim), defaults but
+// for a Pod's grace period and a ReplicaSet's replicas, validation of specs beyond what an update may not
+// change, managed fields, QoS classes, garbage collection, generateName, server-side apply, strategic and
+// JSON patches, pages of a list. A real server tries an eviction of a finished or pending pod again for
+// ten seconds after a conflict; here it conflicts at once. A real server drops unknown fields of a patch
+// with a warning; here they panic.
 package apiserver

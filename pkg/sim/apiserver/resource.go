@@ -3,6 +3,7 @@ package apiserver
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"sort"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -140,7 +142,10 @@ func microOf(t *metav1.MicroTime) *metav1.MicroTime {
 }
 
 // strategies are the simulated kinds. Their order is of no meaning.
-var strategies = []strategy{nodeStrategy, podStrategy, configMapStrategy, leaseStrategy, budgetStrategy, daemonSetStrategy}
+var strategies = []strategy{
+	nodeStrategy, podStrategy, configMapStrategy, leaseStrategy, budgetStrategy, daemonSetStrategy,
+	replicaSetStrategy, attachmentStrategy, claimStrategy,
+}
 
 var nodeStrategy = strategy{
 	plural: schema.GroupResource{Resource: "nodes"}, kind: corev1.SchemeGroupVersion.WithKind("Node"),
@@ -369,6 +374,116 @@ var daemonSetStrategy = strategy{
 	},
 	same: func(a, b object, _ bool) bool {
 		return equality.Semantic.DeepEqual(&a.(*appsv1.DaemonSet).Spec, &b.(*appsv1.DaemonSet).Spec)
+	},
+	round: func(object) {},
+}
+
+var replicaSetStrategy = strategy{
+	plural: appsv1.Resource("replicasets"), kind: appsv1.SchemeGroupVersion.WithKind("ReplicaSet"),
+	namespaced: true, unconditional: true,
+	empty:   func() object { return &appsv1.ReplicaSet{} },
+	shallow: func(o object) object { r := *o.(*appsv1.ReplicaSet); return &r },
+	create: func(obj object) {
+		r := obj.(*appsv1.ReplicaSet)
+		r.Status = appsv1.ReplicaSetStatus{}
+		r.Generation = 1
+		defaultReplicas(r)
+	},
+	update: func(obj, old object, status bool) field.ErrorList {
+		r, o := obj.(*appsv1.ReplicaSet), old.(*appsv1.ReplicaSet)
+		if status {
+			r.Spec = o.Spec
+			return replicaSetStatus(&r.Status)
+		}
+		r.Status = o.Status
+		defaultReplicas(r)
+		if !equality.Semantic.DeepEqual(&r.Spec, &o.Spec) {
+			r.Generation = o.Generation + 1
+		}
+		if !equality.Semantic.DeepEqual(r.Spec.Selector, o.Spec.Selector) {
+			return field.ErrorList{field.Invalid(field.NewPath("spec", "selector"), r.Spec.Selector, "field is immutable")}
+		}
+		return nil
+	},
+	same: func(a, b object, status bool) bool {
+		r, o := a.(*appsv1.ReplicaSet), b.(*appsv1.ReplicaSet)
+		if status {
+			return equality.Semantic.DeepEqual(&r.Status, &o.Status)
+		}
+		return equality.Semantic.DeepEqual(&r.Spec, &o.Spec)
+	},
+	round: func(o object) {
+		r := o.(*appsv1.ReplicaSet)
+		for i := range r.Status.Conditions {
+			r.Status.Conditions[i].LastTransitionTime = second(r.Status.Conditions[i].LastTransitionTime)
+		}
+	},
+}
+
+func defaultReplicas(r *appsv1.ReplicaSet) {
+	if r.Spec.Replicas == nil {
+		one := int32(1)
+		r.Spec.Replicas = &one
+	}
+}
+
+func replicaSetStatus(st *appsv1.ReplicaSetStatus) field.ErrorList {
+	var errs field.ErrorList
+	path := field.NewPath("status")
+	check := func(name string, v, most int32) {
+		if v < 0 || v > most {
+			errs = append(errs, field.Invalid(path.Child(name), v, fmt.Sprintf("must be between 0 and %d", most)))
+		}
+	}
+	check("replicas", st.Replicas, math.MaxInt32)
+	check("fullyLabeledReplicas", st.FullyLabeledReplicas, st.Replicas)
+	check("readyReplicas", st.ReadyReplicas, st.Replicas)
+	check("availableReplicas", st.AvailableReplicas, min(st.Replicas, st.ReadyReplicas))
+	return errs
+}
+
+var attachmentStrategy = strategy{
+	plural: storagev1.Resource("volumeattachments"), kind: storagev1.SchemeGroupVersion.WithKind("VolumeAttachment"),
+	empty:   func() object { return &storagev1.VolumeAttachment{} },
+	shallow: func(o object) object { a := *o.(*storagev1.VolumeAttachment); return &a },
+	create: func(obj object) {
+		obj.(*storagev1.VolumeAttachment).Status = storagev1.VolumeAttachmentStatus{}
+	},
+	update: func(obj, old object, status bool) field.ErrorList {
+		if !status {
+			panic("apiserver: an update of a VolumeAttachment isn't simulated")
+		}
+		a, o := obj.(*storagev1.VolumeAttachment), old.(*storagev1.VolumeAttachment)
+		a.Spec = o.Spec
+		metav1.ResetObjectMetaForStatus(a, o)
+		return nil
+	},
+	same: func(a, b object, _ bool) bool {
+		return equality.Semantic.DeepEqual(&a.(*storagev1.VolumeAttachment).Status, &b.(*storagev1.VolumeAttachment).Status)
+	},
+	round: func(o object) {
+		a := o.(*storagev1.VolumeAttachment)
+		for _, e := range []*storagev1.VolumeError{a.Status.AttachError, a.Status.DetachError} {
+			if e != nil {
+				e.Time = second(e.Time)
+			}
+		}
+	},
+}
+
+var claimStrategy = strategy{
+	plural: schema.GroupResource{Resource: "persistentvolumeclaims"}, kind: corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"),
+	namespaced: true, unconditional: true,
+	empty:   func() object { return &corev1.PersistentVolumeClaim{} },
+	shallow: func(o object) object { c := *o.(*corev1.PersistentVolumeClaim); return &c },
+	create: func(obj object) {
+		obj.(*corev1.PersistentVolumeClaim).Status = corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimPending}
+	},
+	update: func(object, object, bool) field.ErrorList {
+		panic("apiserver: an update of a PersistentVolumeClaim isn't simulated")
+	},
+	same: func(a, b object, _ bool) bool {
+		return equality.Semantic.DeepEqual(&a.(*corev1.PersistentVolumeClaim).Spec, &b.(*corev1.PersistentVolumeClaim).Spec)
 	},
 	round: func(object) {},
 }

@@ -7,9 +7,11 @@ import (
 	"strconv"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -175,6 +177,32 @@ func (s *Server) Lease(namespace, name string) *coordinationv1.Lease {
 // only.
 func (s *Server) PodDisruptionBudgets(namespace string) []*policyv1.PodDisruptionBudget {
 	return all[*policyv1.PodDisruptionBudget](s, "poddisruptionbudgets", namespace)
+}
+
+// ReplicaSet is the one of that name as it is now, or nil. Read only.
+func (s *Server) ReplicaSet(namespace, name string) *appsv1.ReplicaSet {
+	return stored[*appsv1.ReplicaSet](s, "replicasets", namespace, name)
+}
+
+// ReplicaSets are all of a namespace, or of all if it is empty, as they are now. Read only.
+func (s *Server) ReplicaSets(namespace string) []*appsv1.ReplicaSet {
+	return all[*appsv1.ReplicaSet](s, "replicasets", namespace)
+}
+
+// VolumeAttachment is the one of that name as it is now, or nil. Read only.
+func (s *Server) VolumeAttachment(name string) *storagev1.VolumeAttachment {
+	return stored[*storagev1.VolumeAttachment](s, "volumeattachments", "", name)
+}
+
+// VolumeAttachments are all of them as they are now, by name. Read only.
+func (s *Server) VolumeAttachments() []*storagev1.VolumeAttachment {
+	return all[*storagev1.VolumeAttachment](s, "volumeattachments", "")
+}
+
+// PersistentVolumeClaims are all claims of a namespace, or of all if it is empty, as they are now. Read
+// only.
+func (s *Server) PersistentVolumeClaims(namespace string) []*corev1.PersistentVolumeClaim {
+	return all[*corev1.PersistentVolumeClaim](s, "persistentvolumeclaims", namespace)
 }
 
 func stored[T object](s *Server, plural, namespace, name string) T {

@@ -9,18 +9,23 @@ import (
 
 	"github.com/pkg/errors"
 	"gotest.tools/v3/assert"
+	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
+	typedapps "k8s.io/client-go/kubernetes/typed/apps/v1"
 	typedcoordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
 	typedpolicy "k8s.io/client-go/kubernetes/typed/policy/v1"
+	typedstorage "k8s.io/client-go/kubernetes/typed/storage/v1"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/sim/apiserver"
 )
@@ -65,7 +70,18 @@ func (s *side) leases() typedcoordination.LeaseInterface {
 	return s.client.CoordinationV1().Leases(s.namespace)
 }
 
-// node is a name of a node that other sequences on the same server don't use.
+func (s *side) replicaSets() typedapps.ReplicaSetInterface {
+	return s.client.AppsV1().ReplicaSets(s.namespace)
+}
+func (s *side) attachments() typedstorage.VolumeAttachmentInterface {
+	return s.client.StorageV1().VolumeAttachments()
+}
+func (s *side) claims() typedcore.PersistentVolumeClaimInterface {
+	return s.client.CoreV1().PersistentVolumeClaims(s.namespace)
+}
+
+// node is a name, of a node or what else has no namespace, that other sequences on the same server don't
+// use.
 func (s *side) node(name string) string { return s.namespace + "-" + name }
 
 func (s *side) newNode(name, role string) *corev1.Node {
@@ -96,6 +112,35 @@ func newConfigMap(value string) *corev1.ConfigMap {
 
 func newLease(holder string) *coordinationv1.Lease {
 	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "l0"}, Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder}}
+}
+
+func newReplicaSet(name, app string) *appsv1.ReplicaSet {
+	labels := map[string]string{"app": app}
+	return &appsv1.ReplicaSet{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
+		Spec: appsv1.ReplicaSetSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: newPod("", "", "").Spec},
+		},
+	}
+}
+
+func (s *side) newAttachment(name, node string) *storagev1.VolumeAttachment {
+	volume := "v"
+	return &storagev1.VolumeAttachment{
+		ObjectMeta: metav1.ObjectMeta{Name: s.node(name), Labels: map[string]string{"seed": s.namespace}},
+		Spec:       storagev1.VolumeAttachmentSpec{Attacher: "example.com", NodeName: node, Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &volume}},
+	}
+}
+
+func newClaim(name, size string) *corev1.PersistentVolumeClaim {
+	return &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"size": size}},
+		Spec: corev1.PersistentVolumeClaimSpec{
+			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, VolumeName: "v",
+			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)}},
+		},
+	}
 }
 
 func (s *side) eviction(pod string, o *metav1.DeleteOptions) string {
@@ -216,6 +261,13 @@ func (s *side) describe(o object) string {
 		out += fmt.Sprintf(" data=%v", o.Data)
 	case *coordinationv1.Lease:
 		out += " holder=" + *o.Spec.HolderIdentity
+	case *appsv1.ReplicaSet:
+		out += fmt.Sprintf(" replicas=%d selector=%v image=%s status=%+v", *o.Spec.Replicas, o.Spec.Selector.MatchLabels, o.Spec.Template.Spec.Containers[0].Image, o.Status)
+	case *storagev1.VolumeAttachment:
+		out += fmt.Sprintf(" attacher=%s node=%s volume=%s attached=%t attach=%v detach=%v", o.Spec.Attacher, o.Spec.NodeName, *o.Spec.Source.PersistentVolumeName,
+			o.Status.Attached, o.Status.AttachError, o.Status.DetachError)
+	case *corev1.PersistentVolumeClaim:
+		out += fmt.Sprintf(" access=%v volume=%s size=%s phase=%s", o.Spec.AccessModes, o.Spec.VolumeName, o.Spec.Resources.Requests.Storage(), o.Status.Phase)
 	}
 	return out
 }
