@@ -36,9 +36,7 @@ func (p *planner) draining(n *fleet.Node) {
 	case p.pastDrain(n):
 		p.giveBack(n, phase, ReasonDrainDeadline, drainDeadline(n, p.place(n).rules.Drain), true)
 	case p.Now.Before(p.balanced(n)):
-		end := p.balanced(n)
-		p.wakeAt(end)
-		p.wait(n, phase, ReasonLeavingBalancers, say("load balancers have until {t} to send nothing to the node any more").at(end).over(end))
+		p.leavesBalancers(n)
 	case !p.baseline(n):
 	case n.Drain == nil || !p.Now.Before(n.Drain.Next):
 		r, message := drainWait(n)

@@ -30,7 +30,7 @@ func (p *planner) obstructed(c *candidate) bool {
 // at once, as could go. But nothing is taken yet.
 func (p *planner) unseen(c *candidate, counted bool) bool {
 	n, e := c.Node, &c.part.rules.Eviction
-	if !e.looksAhead() || n.Forecast != nil && p.holds(n.Forecast) {
+	if !p.looksAhead(c) || n.Forecast != nil && p.holds(n.Forecast) {
 		return false
 	}
 	if !c.held {
@@ -45,14 +45,18 @@ func (p *planner) unseen(c *candidate, counted bool) bool {
 // obstacle is what the last look found in the way of a node's drain.
 func (p *planner) obstacle(c *candidate) verdict {
 	f := c.Forecast
-	if f == nil || f.Obstacle == fleet.ObstacleNone || !c.part.rules.Eviction.looksAhead() {
+	if f == nil || f.Obstacle == fleet.ObstacleNone || !p.looksAhead(c) {
 		return verdict{}
 	}
 	return verdict{ways[f.Obstacle], say("{s}").with(f.Message)}
 }
 
-// looksAhead: by force everything can be drained.
-func (e Eviction) looksAhead() bool { return e.Predict && !e.Force }
+// looksAhead tells if what stands in the way of a drain matters: by force everything can be drained, and what is left in
+// place isn't.
+func (p *planner) looksAhead(c *candidate) bool {
+	e := &c.part.rules.Eviction
+	return e.Predict && !e.Force && !p.leftInPlace(c.Node)
+}
 
 // holds tells if what was found still counts. A time ahead is of a clock that was put right since.
 func (p *planner) holds(f *fleet.Forecast) bool {

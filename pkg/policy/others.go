@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 )
 
@@ -72,6 +73,13 @@ func put(write *map[string]*string, key string, value *string) {
 		*write = map[string]*string{}
 	}
 	(*write)[key] = value
+}
+
+// leavesBalancers lets a node wait for them.
+func (p *planner) leavesBalancers(n *fleet.Node) {
+	end := p.balanced(n)
+	p.wakeAt(end)
+	p.wait(n, intent.PhaseDraining, ReasonLeavingBalancers, say("load balancers have until {t} to send nothing to the node any more").at(end).over(end))
 }
 
 // balanced is when load balancers have had the time that they are given; those that nothing was asked of need none.

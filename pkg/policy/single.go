@@ -63,11 +63,18 @@ func (p *planner) drains(n *fleet.Node) *marker.Waiting {
 
 // withoutDrain asks the only node of a cluster to reboot. Whoever carries it out looks live that it is the only one.
 func (p *planner) withoutDrain(n *fleet.Node) {
+	rules := p.place(n).rules
+	since, more := p.drainSince(n)
 	switch {
+	case p.Now.Before(p.balanced(n)):
+		p.leavesBalancers(n)
 	case n.AgentReady:
-		p.askReboot(n, ReasonSingleNode, inPlaceMessage)
-	case p.past(n, n.Marks.Disruption.Since, p.place(n).rules.Drain):
-		p.giveBack(n, intent.PhaseDraining, ReasonDrainDeadline, "no agent pod was Ready on the node within "+p.place(n).rules.Drain.String(), true)
+		// Whoever has to do something before the node goes down is asked here too.
+		if !p.hooked(n, intent.PhaseDraining, afterDrain, rules.Hooks.AfterDrain) {
+			p.askReboot(n, ReasonSingleNode, inPlaceMessage)
+		}
+	case p.past(n, since, rules.Drain+more):
+		p.giveBack(n, intent.PhaseDraining, ReasonDrainDeadline, "no agent pod was Ready on the node within "+(rules.Drain+more).String(), true)
 	default:
 		p.wait(n, intent.PhaseDraining, ReasonAgentNotReady, say("no agent pod is Ready on the node"))
 	}

@@ -7,6 +7,7 @@ import (
 	"gotest.tools/v3/assert"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
 
@@ -30,6 +31,8 @@ func TestSingleNode(t *testing.T) {
 		{"never", policy.SingleNodeNever, []fleet.Node{node("a", prepared)}, "Prepared wait OnlySchedulableNode"},
 		{"never, though its user cordoned it", policy.SingleNodeNever, []fleet.Node{node("a", prepared, cordoned)}, "Prepared wait OnlySchedulableNode"},
 		{"allow", policy.SingleNodeAllow, []fleet.Node{node("a", prepared, controller)}, "Prepared Cordon SlotGranted"},
+		{"allow, and its pods are not looked at", policy.SingleNodeAllow, []fleet.Node{node("a", prepared, forecast(nil))}, "Prepared Cordon SlotGranted"},
+		{"allow, whatever keeps its pods there", policy.SingleNodeAllow, []fleet.Node{node("a", prepared, found(0, fleet.ObstacleBudget, time.Hour))}, "Prepared Cordon SlotGranted"},
 		{"allow, beside one that is being taken away", policy.SingleNodeAllow, []fleet.Node{node("a", prepared), other(leaving)}, "Prepared Cordon SlotGranted"},
 		{"not the one that is being taken away", policy.SingleNodeAllow, []fleet.Node{node("a", prepared, leaving), other(notReady)}, "Prepared wait BeingRemoved"},
 		{"allow is for a cluster of one: another that is cordoned", policy.SingleNodeAllow, []fleet.Node{node("a", prepared), other(cordoned)}, "Prepared wait OnlySchedulableNode"},
@@ -63,6 +66,32 @@ func TestSingleNode(t *testing.T) {
 				assert.Assert(t, step.Change.Marks.Disruption != nil && step.TakesSlot)
 			}
 		})
+	}
+}
+
+// What is done for a node that goes down is done for the only one of a cluster too: load balancers have their time, and
+// hooks are asked.
+func TestSingleNodeIsPrepared(t *testing.T) {
+	set := policy.DefaultSettings()
+	set.SingleNode = policy.SingleNodeAllow
+	set.Balancers = policy.Balancers{Exclude: true, Wait: time.Minute}
+	withHooks(&set)
+	excluded := func(n *fleet.Node) {
+		n.Marks.Disruption.Since = now.Add(-10 * time.Second)
+		n.Marks.Disruption.Before = map[string]*string{marker.LabelExcluded: nil}
+	}
+	for _, tc := range []struct {
+		changes []change
+		want    string
+	}{
+		{[]change{draining, excluded}, "Draining wait LeavingBalancers"},
+		{[]change{draining}, "Draining wait HookAwaited"},
+		{[]change{draining, asked("after-drain.", time.Minute)}, "Draining wait HookAwaited"},
+		{[]change{draining, asked("after-drain.", time.Minute), hooksAnswered(released, quorum)}, "Draining Reboot SingleNode"},
+		{[]change{draining, asked("after-drain.", 6*time.Minute)}, "Draining GiveBack HookFailed"},
+	} {
+		standing, _ := find(t, policy.Plan(fleetOf([]fleet.Node{node("a", tc.changes...)}, "a"), set), "a")
+		assert.Equal(t, verdict(standing), tc.want)
 	}
 }
 

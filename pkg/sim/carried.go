@@ -32,17 +32,12 @@ func newCarried() carried {
 	return carried{pods: map[string]turn{}, workloads: map[string][]level{}, budgets: map[string][]level{}, attached: map[string]int64{}}
 }
 
-func (c *carried) pod(revision int64, before, after *corev1.Pod) {
-	switch {
-	case after == nil:
-		delete(c.pods, string(before.UID))
-	case before == nil || podReady(before) != podReady(after):
-		c.pods[string(after.UID)] = turn{podReady(after), revision}
-	}
-}
-
 func (c *carried) wrote(revision int64, before, after runtime.Object) {
 	switch o := after.(type) {
+	case *corev1.Pod:
+		if b, ok := before.(*corev1.Pod); !ok || b == nil || podReady(b) != podReady(o) {
+			c.pods[string(o.UID)] = turn{podReady(o), revision}
+		}
 	case *appsv1.ReplicaSet:
 		c.workloads[o.Name] = rise(c.workloads[o.Name], revision, int(o.Status.ReadyReplicas))
 	case *policyv1.PodDisruptionBudget:
@@ -52,7 +47,10 @@ func (c *carried) wrote(revision int64, before, after runtime.Object) {
 			c.attached[o.Name] = revision
 		}
 	case nil:
-		if o, ok := before.(*storagev1.VolumeAttachment); ok {
+		switch o := before.(type) {
+		case *corev1.Pod:
+			delete(c.pods, string(o.UID))
+		case *storagev1.VolumeAttachment:
 			delete(c.attached, o.Name)
 		}
 	}

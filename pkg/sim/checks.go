@@ -112,6 +112,7 @@ func (c *checks) wrote(actor string, r apiserver.Request, before, after runtime.
 			c.w.note(actor, "writes %s %v", r, changes(before, after))
 		}
 	}
+	c.carried.wrote(w.server.Revision(), before, after)
 	switch r.Resource {
 	case "configmaps":
 		if controller {
@@ -131,10 +132,9 @@ func (c *checks) wrote(actor string, r apiserver.Request, before, after runtime.
 		if b == nil && a != nil {
 			c.came[string(a.UID)] = w.server.Revision()
 		}
-		if a == nil {
+		if a == nil && b != nil {
 			w.cluster.podGone(b)
 		}
-		c.carried.pod(w.server.Revision(), b, a)
 		if a != nil && a.DeletionTimestamp != nil && (b == nil || b.DeletionTimestamp == nil) {
 			w.cluster.terminating(a)
 		}
@@ -145,11 +145,7 @@ func (c *checks) wrote(actor string, r apiserver.Request, before, after runtime.
 				c.deleted(actor, b)
 			}
 		}
-		if node := podNode(b, a); node != "" {
-			c.emptied(node)
-		}
-	case "replicasets", "poddisruptionbudgets", "volumeattachments":
-		c.carried.wrote(w.server.Revision(), before, after)
+		c.emptied(b, a)
 	}
 	for _, f := range w.watches {
 		if f.sel.Resource == r.Resource {

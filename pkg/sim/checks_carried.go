@@ -31,7 +31,7 @@ func (c *checks) outage(actor string, controller bool, before, after *corev1.Nod
 	k := c.of(after)
 	if has(after, marker.KeyDisruption) && !has(before, marker.KeyDisruption) {
 		k.out = outage{since: c.w.now, revision: c.w.server.Revision()}
-		c.emptied(after.Name)
+		c.look(after)
 	}
 	id := annotation(after, marker.KeyHookID)
 	if id == annotation(before, marker.KeyHookID) || c.tampered[string(after.UID)] {
@@ -64,20 +64,18 @@ func (c *checks) asks(actor string, n *corev1.Node, id string) {
 	}
 }
 
-func podNode(before, after *corev1.Pod) string {
-	if after == nil {
-		return before.Spec.NodeName
-	}
-	return after.Spec.NodeName
-}
-
-// emptied notes when nothing is left to evict on a node.
-func (c *checks) emptied(node string) {
-	n := c.w.server.Node(node)
-	if n == nil || !has(n, marker.KeyDisruption) {
+// emptied notes that nothing is left to evict on a node that a pod has left.
+func (c *checks) emptied(before, after *corev1.Pod) {
+	if before == nil || after != nil && evictable(after) {
 		return
 	}
-	if k := c.of(n); k.out.empty.IsZero() && !slices.ContainsFunc(c.w.server.PodsOn(node), evictable) {
+	if n := c.w.server.Node(before.Spec.NodeName); n != nil && has(n, marker.KeyDisruption) {
+		c.look(n)
+	}
+}
+
+func (c *checks) look(n *corev1.Node) {
+	if k := c.of(n); k.out.empty.IsZero() && !slices.ContainsFunc(c.w.server.PodsOn(n.Name), evictable) {
 		k.out.empty = c.w.now
 	}
 }

@@ -414,7 +414,7 @@ func (w *world) person(m *machine, f Fault) {
 	case PersonEditsSlots:
 		done = w.editSlots(f)
 	case PersonExcludes:
-		value := []string{"true", "", "by hand"}[f.N%3]
+		value := []string{"true", "", "by-hand"}[f.N%3]
 		done = w.edit(m, func(n *corev1.Node) { n.Labels[marker.LabelExcluded] = value })
 		w.restore(f.For, func() {
 			if n := m.node(); n != nil && n.Labels[marker.LabelExcluded] == value {
