@@ -577,6 +577,9 @@ func (g *generator) replicaSetStatus() request {
 		r := old.(*appsv1.ReplicaSet).DeepCopy()
 		loosen(r)
 		r.Status = appsv1.ReplicaSetStatus{Replicas: replicas, FullyLabeledReplicas: ready, ReadyReplicas: ready, AvailableReplicas: available, ObservedGeneration: r.Generation}
+		if ready == 0 {
+			r.Status.Conditions = []appsv1.ReplicaSetCondition{{Type: appsv1.ReplicaSetReplicaFailure, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(time.Unix(1e9, 1))}}
+		}
 		if touch {
 			*r.Spec.Replicas, r.Labels = 9, map[string]string{"touched": "yes"}
 		}
