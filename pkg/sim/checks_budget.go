@@ -114,9 +114,14 @@ func (c *checks) lost(n *corev1.Node, p *controllerProcess, certain bool) bool {
 		if certain {
 			return answer == string(marker.StateBusy) && age >= d.Reboot+5*time.Second
 		}
-		return (answer != "" || n.Status.NodeInfo.BootID != annotation(n, marker.KeyRebootFrom)) && age >= d.Reboot
+		back := answer != "" || n.Status.NodeInfo.BootID != annotation(n, marker.KeyRebootFrom)
+		return back && (age >= d.Reboot || c.hooksSilent(n, p))
 	case string(marker.ActionStabilize), string(marker.ActionResetState):
-		return !certain && age >= p.settings.Soak+d.Return
+		most := d.Return
+		if v := rulesOf(&p.decided.set, n).Verify; len(v.Pods) > 0 {
+			most = min(most, v.Deadline)
+		}
+		return !certain && age >= p.settings.Soak+most
 	}
 	return false
 }

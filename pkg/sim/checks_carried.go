@@ -240,11 +240,16 @@ const inOurHands = 75 * time.Minute
 // stubbornFor is longer than that.
 const stubbornFor = 100 * time.Minute
 
+// isLost tells if people read that a node is Lost.
+func isLost(n *corev1.Node) bool {
+	return strings.HasPrefix(annotation(n, marker.KeyWaitingFor), string(policy.ReasonLost))
+}
+
 // inTime: once everything is put right only a Lost node stays in our hands for long (L2).
 func (c *checks) inTime() {
 	c.count("L2")
 	for _, n := range c.w.server.Nodes() {
-		if !has(n, marker.KeyDisruption) || strings.HasPrefix(annotation(n, marker.KeyWaitingFor), string(policy.ReasonLost)) {
+		if !has(n, marker.KeyDisruption) || isLost(n) {
 			continue
 		}
 		if since := maxTime(c.of(n).out.since, c.w.calmSince); c.w.now.Sub(since) > inOurHands {

@@ -33,6 +33,18 @@ func (w *world) hooked(before, after *corev1.Node) {
 	})
 }
 
+// hooksSilent tells if a hook of a node's return, which must answer, may have had its time.
+func (c *checks) hooksSilent(n *corev1.Node, p *controllerProcess) bool {
+	id := annotation(n, marker.KeyHookID)
+	asked, known := c.of(n).hookIDs[id]
+	for _, h := range rulesOf(&p.decided.set, n).Hooks.BeforeUncordon {
+		if known && h.OnTimeout == policy.Abort && n.Annotations[h.Annotation] != id && (c.anyJumped() || c.w.now.Sub(asked) >= h.Timeout-time.Second) {
+			return true
+		}
+	}
+	return false
+}
+
 // hooksAnswered: nothing goes on before the hooks have answered to the very id that stands, but for those that may be
 // ignored and have had their time.
 func (c *checks) hooksAnswered(promise, actor, what string, hooks []policy.Hook, n *corev1.Node) {

@@ -149,7 +149,7 @@ type subject func(r *rand.Rand, rules *Rules)
 var (
 	subjects = []subject{budget, zones, zones, canaries, canaries, opening, opening, frozen, versions, versions, age, threshold, threshold, staging, unavailable, hooking, hooking, marking, attaching, attaching, verifying, verifying}
 	// lasting are those that let a fleet come to its end.
-	lasting = []subject{budget, zones, canariesFirst, openingForAll, age, staging, unavailable, threshold}
+	lasting = []subject{budget, zones, canariesFirst, openingForAll, age, staging, unavailable, threshold, hooking, hooking, marking, attaching, verifying}
 )
 
 func budget(r *rand.Rand, rules *Rules) {
@@ -255,7 +255,7 @@ func attaching(r *rand.Rand, rules *Rules) {
 
 // verifying is about pods on the node, and workloads that it had.
 func verifying(r *rand.Rand, rules *Rules) {
-	rules.put("verify", "{%sdeadline: %dm, onWorkloads: %s}", pick(r, "", "pods: [{selector: {matchLabels: {"+appKey+": "+daemonApp+"}}}], "), 1+r.IntN(4),
+	rules.put("verify", "{%sdeadline: %dm, onWorkloads: %s}", pick(r, "", "pods: [{podSelector: {matchLabels: {"+appKey+": "+daemonApp+"}}}], "), 1+r.IntN(4),
 		pick(r, "fail", "fail", "ignore"))
 }
 

@@ -225,7 +225,7 @@ func (w *world) tidy() {
 			m.cycle()
 		}
 		n := m.node()
-		if id := annotationOf(n, marker.KeyHookID); id != "" && n.Annotations[hookKey] != id {
+		if id := annotationOf(n, marker.KeyHookID); id != "" && n.Annotations[hookKey] != id && isLost(n) {
 			w.note(people, "answers hooks on %s", n.Name)
 			w.edit(m, func(n *corev1.Node) { n.Annotations[hookKey] = id })
 		}

@@ -13,6 +13,8 @@ import (
 	"gotest.tools/v3/assert"
 	"gotest.tools/v3/golden"
 
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy/file"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/sim"
 )
 
@@ -108,5 +110,15 @@ func TestScenarioText(t *testing.T) {
 	} {
 		_, err := sim.Read(strings.NewReader(text))
 		assert.ErrorContains(t, err, want, "%s", text)
+	}
+}
+
+// What scenarios say of policies is a policy: one with a mistake would change nothing, and nothing would be searched.
+func TestGeneratedPolicies(t *testing.T) {
+	for seed := range uint64(400) {
+		for i, p := range sim.Generate(seed).Policies {
+			_, err := file.Decode([]byte(p.Text()), policy.DefaultSettings(), time.LoadLocation)
+			assert.NilError(t, err, "seed %d, policy %d:\n%s", seed, i, p.Text())
+		}
 	}
 }

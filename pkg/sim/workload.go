@@ -239,7 +239,14 @@ func (k *cluster) podsStart(node string) {
 			k.end(p)
 		case p.Namespace == appsNamespace && p.Status.Phase != corev1.PodSucceeded:
 			ns, name, uid := p.Namespace, p.Name, string(p.UID)
-			k.w.after(k.w.between(500*time.Millisecond, 5*time.Second), func() { k.podReady(ns, name, uid, true) })
+			takes := k.w.between(500*time.Millisecond, 5*time.Second)
+			if podReady(p) {
+				k.setPodReady(p, false)
+				if k.w.chance(4) {
+					takes = k.w.between(5*time.Second, 90*time.Second)
+				}
+			}
+			k.w.after(takes, func() { k.podReady(ns, name, uid, true) })
 		}
 	}
 }
