@@ -121,7 +121,8 @@ type Failure struct {
 	Versions []string `json:"versions"`
 	// Broken are those of them that were to blame: they failed when they were activated, or after the reboot.
 	Broken []string `json:"broken,omitempty"`
-	// Count of failures since the last success.
+	// Count of failures since the last success; with 0 the node goes on as any other, and what was Broken is remembered
+	// for those that are still offered it.
 	Count int `json:"count"`
 	// Reason and Message of the last one.
 	Reason  string `json:"reason"`

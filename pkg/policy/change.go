@@ -82,6 +82,21 @@ func (c *Change) fail(version string, r Reason, message string, now time.Time, s
 	}
 }
 
+// succeed ends a node's failures. What other versions are to blame for stays: nodes that are offered no better one yet
+// must not be led into it.
+func (c *Change) succeed(version string) {
+	f := c.Marks.Failure
+	if f == nil {
+		return
+	}
+	f.Broken = slices.DeleteFunc(f.Broken, func(v string) bool { return v == version })
+	if len(f.Broken) == 0 {
+		c.Marks.Failure = nil
+		return
+	}
+	f.Versions, f.Count, f.RetryAfter, f.Message = slices.Clone(f.Broken), 0, f.At, ""
+}
+
 func remembered(versions []string, version string) []string {
 	if version == "" || slices.Contains(versions, version) {
 		return versions

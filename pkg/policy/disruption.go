@@ -295,7 +295,7 @@ func (p *planner) verifying(n *fleet.Node) {
 		c.remember(n, marker.OutcomeFailed, r, p.Now)
 	case m.Intent.Target != "":
 		r, message = ReasonUpdated, "updated to "+m.Intent.Target
-		c.Marks.Failure = nil
+		c.succeed(m.Intent.Target)
 		c.remember(n, marker.OutcomeUpdated, r, p.Now)
 	}
 	p.step(n, phase, intent.ActFinish, r, message, c).FreesSlot = true

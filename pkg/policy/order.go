@@ -29,7 +29,7 @@ type candidate struct {
 func (p *planner) candidate(n *fleet.Node) candidate {
 	c := candidate{Node: n, part: p.places[p.at], at: p.at, zone: n.Zone, held: p.slot(n), out: p.otherwiseOut(n)}
 	blocked := n.Forecast != nil && n.Forecast.Obstacle != fleet.ObstacleNone
-	for _, behind := range []bool{!c.held, n.ControllerHere, n.Marks.Failure != nil, blocked} {
+	for _, behind := range []bool{!c.held, n.ControllerHere, n.Marks.Failure != nil && n.Marks.Failure.Count > 0, blocked} {
 		c.rank <<= 1
 		if behind {
 			c.rank |= 1

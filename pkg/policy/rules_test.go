@@ -256,6 +256,10 @@ func TestRules(t *testing.T) {
 		{"what a new leader will call Lost counts at its first look", []func(*policy.Settings){three, func(s *policy.Settings) { s.MaxFailed = policy.Count(2) }},
 			[]fleet.Node{node("a", prepared), node("b", lost, firstLook), node("c", failedOnce(time.Hour, v2)), node("d")},
 			map[string]string{"a": "wait VersionStopped"}},
+		{"nodes that went on to a newer one count still", []func(*policy.Settings){func(s *policy.Settings) { s.MaxFailed = policy.Count(1) }},
+			[]fleet.Node{node("a", prepared), node("b", offered(v3)), node("c", offered(v3), failedOnce(0, v2), with(func(n *fleet.Node) {
+				n.Marks.Report.Current, n.OSVersion, n.Marks.Failure.Count = v3, v3, 0
+			}))}, map[string]string{"a": "wait VersionStopped", "b": "Prepare UpdateAvailable"}},
 		{"not yet on so many", []func(*policy.Settings){func(s *policy.Settings) { s.MaxFailed = policy.Count(3) }},
 			[]fleet.Node{node("a", prepared), node("b", offered(v2), failedOnce(time.Hour, v2)), node("c", offered(v2), failedOnce(time.Hour, v2))},
 			map[string]string{"a": "Cordon SlotGranted"}},

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"gotest.tools/v3/assert"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
@@ -115,9 +116,13 @@ func TestGivingBack(t *testing.T) {
 	}
 }
 
-// Only a success clears failures, and a rolled-back node keeps its own.
+// Only a success clears failures, and a rolled-back node keeps its own. What another version was to blame for is still
+// known then (S6).
 func TestEndOfAnAttempt(t *testing.T) {
-	step := stepOf(t, node("a", verifying(time.Hour), failedOnce(0, v1)), intent.ActFinish)
+	step := stepOf(t, node("a", verifying(time.Hour), failedOnce(time.Hour, v1, v2)), intent.ActFinish)
+	assert.DeepEqual(t, *step.Change.Marks.Failure, marker.Failure{Versions: []string{v1}, Broken: []string{v1}, Reason: "X", At: now, RetryAfter: now}, cmpopts.IgnoreUnexported(marker.Failure{}))
+
+	step = stepOf(t, node("a", verifying(time.Hour), failedOnce(0, v2)), intent.ActFinish)
 	m := step.Change.Marks
 	assert.Assert(t, step.FreesSlot && m.Failure == nil && m.Disruption == nil && m.Waiting == nil && m.Intent.Target == "" && m.Intent.RebootFrom == "")
 	assert.Equal(t, m.History[0].Outcome, marker.OutcomeUpdated)

@@ -90,14 +90,25 @@ func stoppedSentence(version string, failed, limit int) Sentence {
 		with(version).count(failed, limit)
 }
 
-// stopVersions tells of all versions that failed on too many nodes, whoever would go to them.
+// stopVersions tells of all versions that failed on too many nodes and that some node would go to.
 func (p *planner) stopVersions() {
 	limit := p.set.MaxFailed.Of(p.fleet.nodes)
 	for _, version := range slices.Sorted(maps.Keys(p.failed)) {
-		if failed := p.failed[version]; failed >= limit && !p.Acknowledged[version] {
+		if failed := p.failed[version]; failed >= limit && !p.Acknowledged[version] && p.wanted(version) {
 			p.out.Stopped = append(p.out.Stopped, StoppedVersion{Version: version, Sentence: stoppedSentence(version, failed, limit)})
 		}
 	}
+}
+
+// wanted tells if some node is offered a version that it doesn't run, or is on its way to it.
+func (p *planner) wanted(version string) bool {
+	for i := range p.Nodes {
+		m := &p.Nodes[i].Marks
+		if p.Nodes[i].Labelled() && m.Report.Current != version && (m.Report.Available == version || m.Intent.Target == version) {
+			return true
+		}
+	}
+	return false
 }
 
 // countFailed counts on how many nodes each version failed, by their own marks: when it was activated, or after the

@@ -59,6 +59,8 @@ type watched struct {
 	others map[string]otherMark
 	// out is the disruption that the node is in, or was in last.
 	out outage
+	// blamed is since when a version is to blame for a failure here.
+	blamed map[string]time.Time
 	// hookIDs are when hooks were asked by which id.
 	hookIDs map[string]time.Time
 	// readySince is since when its Ready condition has been True; zero: it isn't.
@@ -74,7 +76,7 @@ type watched struct {
 func (c *checks) of(n *corev1.Node) *watched {
 	k := c.nodes[string(n.UID)]
 	if k == nil {
-		k = &watched{handsOff: map[string]bool{}, begun: map[string]bool{}, failed: map[string]bool{}, hookIDs: map[string]time.Time{}}
+		k = &watched{handsOff: map[string]bool{}, begun: map[string]bool{}, failed: map[string]bool{}, hookIDs: map[string]time.Time{}, blamed: map[string]time.Time{}}
 		c.nodes[string(n.UID)] = k
 	}
 	return k
@@ -211,6 +213,7 @@ func (c *checks) node(actor string, controller bool, before, after *corev1.Node)
 	}
 	c.othersMarked(actor, controller, before, after)
 	c.outage(actor, controller, before, after)
+	c.blame(before, after)
 	w.hooked(before, after)
 	switch {
 	case actor == "proxy":

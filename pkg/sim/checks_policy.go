@@ -289,19 +289,38 @@ func (c *checks) noTarget(d *decision, version string) string {
 func (c *checks) failedOn(d *decision, version string) int {
 	failed := 0
 	for _, n := range c.w.server.Nodes() {
-		if !c.tampered[string(n.UID)] && c.always(n, d.shown, func(n *corev1.Node) bool { return blamed(n, version) }) {
+		if since, blamed := c.of(n).blamed[version]; blamed && !since.After(d.shown) && !c.tampered[string(n.UID)] {
 			failed++
 		}
 	}
 	return failed
 }
 
-// blamed tells if a node's marks say that a version failed on it, by the version's fault.
-func blamed(n *corev1.Node, version string) bool {
-	var f struct {
-		Broken []string `json:"broken"`
+// blame keeps account of what a node's marks have said that failed on it by the version's fault. It ends with a success
+// of that very version, a person's wish, or the operator's care.
+func (c *checks) blame(before, after *corev1.Node) {
+	k := c.of(after)
+	if !labelled(after) || has(before, marker.KeyRetry) {
+		clear(k.blamed)
 	}
-	return json.Unmarshal([]byte(annotation(n, marker.KeyFailure)), &f) == nil && slices.Contains(f.Broken, version)
+	failure := annotation(after, marker.KeyFailure)
+	if failure != annotation(before, marker.KeyFailure) {
+		var f struct {
+			Broken []string `json:"broken"`
+		}
+		_ = json.Unmarshal([]byte(failure), &f)
+		for _, version := range f.Broken {
+			if _, known := k.blamed[version]; !known {
+				k.blamed[version] = c.w.now
+			}
+		}
+	}
+	if annotation(after, marker.KeyHistory) == annotation(before, marker.KeyHistory) {
+		return
+	}
+	if h := history(after); len(h) > 0 && h[len(h)-1].Outcome == string(marker.OutcomeUpdated) {
+		delete(k.blamed, h[len(h)-1].Version)
+	}
 }
 
 // before says which of the groups that go first doesn't have the version; empty if all have.

@@ -81,6 +81,11 @@ func (s *Scenario) govern(r *rand.Rand) {
 				f.When = pick(r, AtReboot, AtBusy)
 			}
 			s.Faults = append(s.Faults, f)
+			if kind == BadRelease && s.Seed%2 == 0 {
+				// Those on which it failed go on to a better one, and others have yet to be offered that.
+				f.At, f.Kind = f.At+s.Refresh*2/3, NewRelease
+				s.Faults = append(s.Faults, f)
+			}
 		}
 	}
 	if s.Seed%3 == 0 {
