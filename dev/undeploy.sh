@@ -1,40 +1,73 @@
 #!/bin/sh
 # Takes the operator off the cluster of the current context: the controller gives every node back, and only then is
-# what update-operator.yaml made deleted. It may be interrupted and run again.
+# what update-operator.yaml made deleted, and docs/force-drain.yaml too. It may be interrupted and run again.
 set -eu
 
 kubectl=${KUBECTL:-kubectl}
 namespace=${NAMESPACE:-bottlerocket}
+# After so many minutes, and again after as many more, it says how to go on without nodes that aren't given back.
+minutes=${MINUTES:-10}
+keys='bottlerocket.aws/updater-interface-version bottlerocket.aws/platform-version'
 
-# Nobody else takes back what was done to the nodes.
-if ! "$kubectl" -n "$namespace" wait --for=condition=Available deployment/update-operator-controller --timeout="${PATIENCE:-5m}"; then
-	echo "undeploy: no controller is there to give the nodes back; if the operator is gone already, 'kubectl bottlerocket clean --all' takes back what it left" >&2
-	exit 1
-fi
+labelled() {
+	for key in $keys; do
+		"$kubectl" get nodes -l "$key" -o name || return
+	done
+}
 
 unlabel() {
-	for key in bottlerocket.aws/updater-interface-version bottlerocket.aws/platform-version; do
+	for key in $keys; do
 		said=$("$kubectl" label node -l "$key" "$key-" 2>&1) || { echo "$said" >&2; exit 1; }
 		case $said in '' | 'No resources found') ;; *) echo "$said" ;; esac
 	done
 }
 
-# Nodes that the controller hasn't given back yet, or that an agent reported on after that.
+# Nodes that the controller hasn't given back yet, or that an agent reported on after that, and what each waits for.
 left() {
-	"$kubectl" get nodes -o jsonpath='{range .items[?(@.metadata.annotations.bottlerocket\.aws/intent-id)]}{.metadata.name}{"\n"}{end}{range .items[?(@.metadata.annotations.bottlerocket\.aws/protocol)]}{.metadata.name}{"\n"}{end}'
+	"$kubectl" get nodes -o jsonpath='{range .items[?(@.metadata.annotations.bottlerocket\.aws/intent-id)]}{.metadata.name} {.metadata.annotations.bottlerocket\.aws/waiting-for}{"\n"}{end}{range .items[?(@.metadata.annotations.bottlerocket\.aws/protocol)]}{.metadata.name} {.metadata.annotations.bottlerocket\.aws/waiting-for}{"\n"}{end}'
 }
 
+# Each is a command of its own, so that one that fails ends the script and isn't taken for "none".
+marked=$(left)
+managed=$(labelled)
+controller=$("$kubectl" -n "$namespace" get deployment update-operator-controller --ignore-not-found -o name)
+[ -n "$controller" ] || managed=
+
+# Nobody else takes back what was done to the nodes. Where nothing was, as after an interrupted deletion, nobody needs to.
+if [ -n "$marked$managed" ] &&
+	! "$kubectl" -n "$namespace" wait --for=condition=Available deployment/update-operator-controller --timeout="${PATIENCE:-5m}"; then
+	echo "undeploy: no controller is there to give the nodes back; if the operator is gone already, 'kubectl bottlerocket clean --all' takes back what it left" >&2
+	exit 1
+fi
+
 unlabel
-"$kubectl" -n "$namespace" wait --for=delete pod -l app.kubernetes.io/component=agent --timeout=2h
+# An agent that still runs may report on a node that was given back before it. A pod that stays longer than this is on a
+# host that is down, where nothing reports.
+"$kubectl" -n "$namespace" wait --for=delete pod -l app.kubernetes.io/component=agent --timeout=1m || true
+newline='
+'
 before=
+since=$(date +%s)
 while :; do
 	nodes=$(left)
 	[ -n "$nodes" ] || break
-	nodes=$(printf '%s\n' "$nodes" | sort -u | tr '\n' ' ')
-	[ "$nodes" = "$before" ] || echo "waiting for $nodes"
+	nodes=$(printf '%s\n' "$nodes" | sort -u)
+	printf '%s\n' "$nodes" | while IFS= read -r line; do
+		case $newline$before$newline in
+		*"$newline$line$newline"*) ;;
+		*) echo "waiting for ${line% }" ;;
+		esac
+	done
 	before=$nodes
+	if [ $(($(date +%s) - since)) -ge $((minutes * 60)) ]; then
+		names=$(printf '%s\n' "$nodes" | cut -d ' ' -f 1 | tr '\n' ' ')
+		echo "undeploy: not given back yet: $names
+  'kubectl bottlerocket status ${names% }' says why; 'kubectl bottlerocket clean ${names% } --force=controller' takes back what
+  their own records say, or says which word more it needs for that. This goes on as soon as they are clean." >&2
+		since=$(date +%s)
+	fi
 	sleep 2
 	# A node that joins meanwhile may bring the label with it.
 	unlabel
 done
-"$kubectl" delete --ignore-not-found -f update-operator.yaml
+"$kubectl" delete --ignore-not-found -f update-operator.yaml -f docs/force-drain.yaml

@@ -107,11 +107,17 @@ func (p *plugin) clean(ctx context.Context, o *cleanOptions, names []string) err
 	for _, pod := range objects.Agents {
 		agents[pod.Spec.NodeName] = true
 	}
-	touched, left := false, 0
+	touched, left, failed := false, 0, 0
 	for _, n := range nodes {
 		did, err := p.cleanNode(ctx, client, n, o)
+		if ctx.Err() != nil {
+			return errors.Wrapf(ctx.Err(), "cleaning node %q", n.Name)
+		}
 		if err != nil {
-			return err
+			// What one node refuses keeps nothing from the others.
+			fmt.Fprintf(p.ErrOut, "error: node/%s not cleaned: %v\n", n.Name, err)
+			failed++
+			continue
 		}
 		if did.nothing() && o.all {
 			continue
@@ -126,7 +132,10 @@ func (p *plugin) clean(ctx context.Context, o *cleanOptions, names []string) err
 		}
 		warn(p.ErrOut, did.notes)
 	}
-	if left > 0 {
+	switch {
+	case failed > 0:
+		return errors.Errorf("%d of the nodes could not be cleaned, and %d were left as they are", failed, left)
+	case left > 0:
 		return errors.Errorf("%d of the nodes were left as they are", left)
 	}
 	if o.state {
@@ -259,17 +268,42 @@ func whatItDoes(n *corev1.Node, v *fleet.Node, c *policy.Change) cleaned {
 	if removed > 0 {
 		done.parts = append(done.parts, plural(removed, "annotation")+" removed")
 	}
+	kept := v.Unschedulable && c.Unschedulable == nil
 	switch {
-	case !v.Disrupted() || !v.Unschedulable || c.Unschedulable != nil:
-	case len(v.Problems) > 0:
-		done.parts = append(done.parts, "cordon kept, nobody can tell whose it is")
-	default:
+	case !v.Disrupted():
+	case recordUnreadable(v):
+		if stand := othersMarks(n, kept); len(stand) > 0 {
+			done.parts = append(done.parts, strings.Join(stand, ", ")+" kept, nobody can tell whose it is")
+		}
+	case kept:
 		done.parts = append(done.parts, "cordon kept, it is somebody else's")
 	}
 	if v.Phase() == intent.PhaseResetting && v.Marks.Report.Answer(v.Marks.Intent.ID) != marker.StateReady || policy.RebootBegun(v) {
 		done.notes = append(done.notes, fmt.Sprintf("the host of node %q may have an update activated, which its next reboot goes into", v.Name))
 	}
 	return done
+}
+
+// recordUnreadable tells if nobody knows what was done to the node.
+func recordUnreadable(n *fleet.Node) bool {
+	return slices.ContainsFunc(n.Problems, func(p marker.Problem) bool { return p.Key == marker.KeyDisruption })
+}
+
+// othersMarks are the cordon and the marks for load balancers and autoscalers that stand as the operator writes them.
+func othersMarks(n *corev1.Node, cordoned bool) []string {
+	var stand []string
+	if cordoned {
+		stand = append(stand, "cordon")
+	}
+	if n.Labels[marker.LabelExcluded] == marker.OthersValue {
+		stand = append(stand, "label "+marker.LabelExcluded)
+	}
+	for _, k := range marker.AutoscalerMarks() {
+		if n.Annotations[k] == marker.OthersValue {
+			stand = append(stand, "annotation "+k)
+		}
+	}
+	return stand
 }
 
 func plural(n int, what string) string {

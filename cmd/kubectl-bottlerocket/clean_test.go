@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"strings"
 	"testing"
@@ -165,6 +166,54 @@ func TestCleanUnreadable(t *testing.T) {
 	assert.NilError(t, json.Unmarshal([]byte(cordoned), &want))
 	assert.NilError(t, json.Unmarshal([]byte(bare(t, c.get("a"))), &is))
 	assert.DeepEqual(t, is, want)
+}
+
+// Where the record of a node's marks for others is lost, those that may be the operator's are named, cordoned or not (S5).
+func TestCleanNamesMarksOfNobody(t *testing.T) {
+	c := newCluster(t)
+	marks := inPhase(marker.ActionPrepareUpdate, marker.StateReady, &marker.Disruption{Since: ago(time.Hour)})
+	for _, name := range []string{"a", "b"} {
+		c.left(host{name: name, marks: marks, cordoned: name == "a", annotations: map[marker.Key]string{marker.KeyDisruption: "{"}}, false)
+		c.patch(name, `{"metadata":{"annotations":{"cluster-autoscaler.kubernetes.io/scale-down-disabled":"true","karpenter.sh/do-not-disrupt":"true"}}}`)
+	}
+	c.patch("a", `{"metadata":{"labels":{"node.kubernetes.io/exclude-from-external-load-balancers":"true"},"annotations":{"karpenter.sh/do-not-disrupt":"false"}}}`)
+	want := "node/a cleaned: 18 annotations removed, cordon, label node.kubernetes.io/exclude-from-external-load-balancers, " +
+		"annotation cluster-autoscaler.kubernetes.io/scale-down-disabled kept, nobody can tell whose it is%[1]s\n" +
+		"node/b cleaned: 18 annotations removed, annotation cluster-autoscaler.kubernetes.io/scale-down-disabled, " +
+		"annotation karpenter.sh/do-not-disrupt kept, nobody can tell whose it is%[1]s\n"
+	c.run("clean", "--all", "--force=unreadable", "--dry-run").is(t, fmt.Sprintf(want, " (dry run)"))
+	c.run("clean", "--all", "--force=unreadable").is(t, fmt.Sprintf(want, ""))
+	n := c.get("a")
+	assert.Assert(t, n.Spec.Unschedulable)
+	assert.Equal(t, n.Labels[marker.LabelExcluded], marker.OthersValue)
+	assert.Equal(t, n.Annotations[marker.AnnotationDisrupt], "false")
+}
+
+// A node that can't be written is named, and keeps the others from nothing.
+func TestCleanGoesOnAfterAnError(t *testing.T) {
+	c := newCluster(t)
+	blocks := rights(t)
+	user := "half-" + c.namespace
+	c.grant(blocks[0], user)
+	c.grant(strings.Replace(blocks[2], "    verbs: [patch]", "    resourceNames: [b, d]\n    verbs: [patch]", 1), user)
+	idle := at(marker.ActionStabilize, marker.StateReady, time.Hour, v1, v2)
+	want := map[string]string{}
+	for _, name := range []string{"a", "b", "d"} {
+		want[name] = c.left(host{name: name, marks: idle}, false)
+	}
+	c.left(host{name: "c", marks: inPhase(marker.ActionRebootUpdate, marker.StateBusy, &marker.Disruption{Since: ago(time.Hour)}), cordoned: true}, false)
+	c.configMap(kube.StateConfigMap, "slots", "{}")
+	got := c.run("clean", "--all", "--state", "--as", user)
+	assert.Equal(t, got.out, "node/b cleaned: 13 annotations removed\nnode/c left: its reboot has begun; clean it when it is back, or give --force=rebooting\n"+
+		"node/d cleaned: 13 annotations removed\n")
+	assert.Equal(t, got.status, 1)
+	first, rest, _ := strings.Cut(got.errs, "\n")
+	assert.Assert(t, strings.HasPrefix(first, `error: node/a not cleaned: writing node "a": `) && strings.Contains(first, "forbidden"), first)
+	assert.Equal(t, rest, "error: 1 of the nodes could not be cleaned, and 1 were left as they are\n")
+	assert.DeepEqual(t, writes(got), []string{"PATCH a", "PATCH b", "PATCH d"})
+	for _, name := range []string{"b", "d"} {
+		assert.Equal(t, bare(t, c.get(name)), want[name])
+	}
 }
 
 // While a controller leads it is its work, and clean would only be undone.

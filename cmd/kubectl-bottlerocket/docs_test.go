@@ -98,6 +98,16 @@ func fields(of reflect.Type) []string {
 	return out
 }
 
+// rights are the page's roles: to look, to steer and to clean.
+func rights(t *testing.T) []string {
+	t.Helper()
+	content, err := os.ReadFile(page)
+	assert.NilError(t, err)
+	blocks := strings.Split(string(content), "```yaml\n")[1:]
+	assert.Equal(t, len(blocks), 3)
+	return blocks
+}
+
 // The rights on the page are enough for each subcommand, and those to look are not enough to write.
 func TestDocumentedRights(t *testing.T) {
 	c := newCluster(t)
@@ -106,10 +116,7 @@ func TestDocumentedRights(t *testing.T) {
 	c.node(h)
 	c.configMap(kube.StateConfigMap, "slots", "{}")
 	c.leads("a")
-	content, err := os.ReadFile(page)
-	assert.NilError(t, err)
-	blocks := strings.Split(string(content), "```yaml\n")[1:]
-	assert.Equal(t, len(blocks), 3)
+	blocks := rights(t)
 	looks, steers, cleans := "looker-"+c.namespace, "steerer-"+c.namespace, "cleaner-"+c.namespace
 	c.grant(blocks[0], looks, steers, cleans)
 	c.grant(blocks[1], steers)

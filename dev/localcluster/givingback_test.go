@@ -2,6 +2,7 @@ package localcluster_test
 
 import (
 	"encoding/json"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -95,18 +96,30 @@ func (l *lender) install() {
 	assert.NilError(l.t, l.AwaitOperator(l.t.Context(), bound, false))
 }
 
-// lend makes a machine with what users have on their nodes. Its host is offered nothing yet.
+// lend makes a machine with what users have on their nodes, two of the marks for others among it. Its host is offered
+// nothing yet.
 func (l *lender) lend(t *testing.T, name, group string, cordoned bool) *lent {
 	t.Helper()
+	return l.lendWith(t, name, group, cordoned, map[string]string{marker.LabelExcluded: "mine"}, map[string]string{marker.AnnotationScaleDown: "true"})
+}
+
+// lendUnmarked makes one on which no mark for load balancers or autoscalers stands, so that the operator sets all three.
+func (l *lender) lendUnmarked(t *testing.T, name string) *lent {
+	t.Helper()
+	return l.lendWith(t, name, "", false, nil, nil)
+}
+
+func (l *lender) lendWith(t *testing.T, name, group string, cordoned bool, labels, annotations map[string]string) *lent {
+	t.Helper()
+	withLabels := map[string]string{groupLabel: group, "example.com/team": "shop"}
+	maps.Copy(withLabels, labels)
+	withAnnotations := map[string]string{"example.com/note": "keep me", "bottlerocket.aws/note": "of a newer operator"}
+	maps.Copy(withAnnotations, annotations)
 	n := &lent{world: l.world, name: name, repo: &hostsim.Repo{}}
 	assert.NilError(t, n.repo.Release(hostsim.Release{Version: version(0), Variant: localcluster.Variant, Arch: localcluster.Arch}))
 	var err error
 	n.machine, err = l.Fleet.Add(t.Context(), nodes.MachineConfig{
-		Name: name,
-		Labels: map[string]string{groupLabel: group, "example.com/team": "shop",
-			"node.kubernetes.io/exclude-from-external-load-balancers": "mine"},
-		Annotations: map[string]string{"example.com/note": "keep me", "bottlerocket.aws/note": "of a newer operator",
-			"cluster-autoscaler.kubernetes.io/scale-down-disabled": "true"},
+		Name: name, Labels: withLabels, Annotations: withAnnotations,
 		Host: hostsim.Config{Version: version(0), Variant: localcluster.Variant, Arch: localcluster.Arch, Repo: n.repo, Settings: hostsim.Settings{Seed: 1},
 			Latencies: hostsim.Latencies{Refresh: 50 * time.Millisecond, Prepare: 300 * time.Millisecond, Activate: 300 * time.Millisecond, Deactivate: 300 * time.Millisecond}},
 	})
@@ -298,10 +311,33 @@ func TestGivingBack(t *testing.T) {
 			assert.Equal(t, n.machine.Host().Snapshot().Counters.Boots, at.boots)
 		})
 	}
+	t.Run("draining, with all marks for others set by the operator", l.marked)
 	t.Run("paused for good while it drains", l.paused)
 	t.Run("undeployed", l.undeployed)
 	l.install()
 	t.Run("cleaned", l.cleaned)
+}
+
+// marked: what the operator wrote into all three marks for others goes, and leaves no trace.
+func (l *lender) marked(t *testing.T) {
+	n := l.lendUnmarked(t, "unmarked")
+	n.hold(t)
+	n.comesTo(t, draining, func() {})
+	n.carriesAllMarks(t)
+	n.label(t, nil)
+	n.isBack(t)
+	assert.Equal(t, n.machine.Host().Snapshot().Counters.Boots, 0)
+}
+
+func (n *lent) carriesAllMarks(t *testing.T) {
+	t.Helper()
+	node := n.get(t)
+	assert.Equal(t, node.Labels[marker.LabelExcluded], marker.OthersValue)
+	for _, k := range marker.AutoscalerMarks() {
+		assert.Equal(t, node.Annotations[k], marker.OthersValue, k)
+		assert.Assert(t, !strings.Contains(n.before, k), k)
+	}
+	assert.Assert(t, !strings.Contains(n.before, marker.LabelExcluded))
 }
 
 // paused: a node that is paused is given back too, and keeps of our keys what the protocol keeps of any node at rest.
@@ -339,14 +375,16 @@ func (l *lender) underWay(t *testing.T, prefix string) []*lent {
 	idle.label(t, "2.0.0")
 	idle.await(t, "it is managed", func() bool { return atRest(idle.get(t), version(0)) })
 	staged.comesTo(t, prepared, func() {})
-	for _, n := range []*lent{drains, cordoned} {
+	unmarked := l.lendUnmarked(t, prefix+"-unmarked")
+	for _, n := range []*lent{drains, cordoned, unmarked} {
 		n.hold(t)
 		n.comesTo(t, draining, func() {})
 	}
+	unmarked.carriesAllMarks(t)
 	reboots := l.lend(t, prefix+"-reboots", "", false)
 	reboots.comesTo(t, pointOfNoReturn, func() {})
 	reboots.goesDown(t)
-	return []*lent{idle, staged, drains, cordoned, reboots}
+	return []*lent{idle, staged, drains, cordoned, unmarked, reboots}
 }
 
 // shell runs lines of the README, or a script of this repository, as a user of this cluster does.
@@ -368,12 +406,16 @@ func (l *lender) shell(t *testing.T, script string) string {
 // undeployed: make undeploy in the middle of an update leaves nothing behind.
 func (l *lender) undeployed(t *testing.T) {
 	all := l.underWay(t, "undeployed")
+	l.shell(t, "kubectl apply -f docs/force-drain.yaml")
 	l.shell(t, "sh dev/undeploy.sh")
 	for _, n := range all {
 		n.isBack(t)
 	}
-	assert.Assert(t, strings.Contains(l.shell(t, "sh dev/undeploy.sh || true"), "kubectl bottlerocket clean --all"), "it says what to do where nobody gives nodes back")
+	// Interrupted in the deletion it is run again.
+	l.shell(t, "sh dev/undeploy.sh")
 	_, err := l.Client.CoreV1().Namespaces().Get(t.Context(), localcluster.Namespace, metav1.GetOptions{})
+	assert.Assert(t, apierrors.IsNotFound(err), "%v", err)
+	_, err = l.Client.RbacV1().ClusterRoles().Get(t.Context(), "update-operator-controller-force-drain", metav1.GetOptions{})
 	assert.Assert(t, apierrors.IsNotFound(err), "%v", err)
 }
 
@@ -386,6 +428,7 @@ func (l *lender) cleaned(t *testing.T) {
 	assert.NilError(t, controlplane.Go(t.Context(), root, "build", "-buildvcs=false", "-trimpath", "-ldflags", "-s -w", "-o", plugin, "./cmd/kubectl-bottlerocket"))
 	all, others := l.underWay(t, "cleaned"), l.underWay(t, "by-hand")
 	l.shell(t, "kubectl delete -f update-operator.yaml")
+	assert.Assert(t, strings.Contains(l.shell(t, "sh dev/undeploy.sh || true"), "kubectl bottlerocket clean --all"), "it says what to do where nobody gives nodes back")
 	var names []string
 	for _, n := range all {
 		names = append(names, n.name)

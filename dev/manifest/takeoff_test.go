@@ -1,9 +1,8 @@
 package manifest
 
 import (
-	"os"
-	"path/filepath"
-	"regexp"
+	"maps"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -71,40 +70,67 @@ func TestReadmeUncordons(t *testing.T) {
 			nodes = append(nodes, n)
 		}
 	}
+	for _, unreadable := range []string{"{", "[]", "null"} {
+		n := corev1.Node{}
+		n.Name, n.Spec.Unschedulable = "unreadable", true
+		n.Annotations = map[string]string{string(marker.KeyDisruption): unreadable}
+		nodes = append([]corev1.Node{n}, nodes...)
+	}
 	nodes = append(nodes, corev1.Node{})
 	assert.DeepEqual(t, want, []string{"a-ours-cordoned"})
 	assert.DeepEqual(t, strings.Fields(jq(t, program, nodes)), want)
 }
 
-// With kubectl and jq alone people put back what stood where the operator's marks for others stand (S5).
+// With kubectl and jq alone people put back what stood where the operator's marks for others stand, whatever it was, and
+// nothing where somebody has written since (S5).
 func TestReadmePutsMarksBack(t *testing.T) {
-	_, rest, found := strings.Cut(takeOff(t), ".before")
+	_, rest, found := strings.Cut(takeOff(t), "| xargs -r kubectl uncordon\nkubectl get nodes -o json | jq -r '")
 	assert.Assert(t, found)
-	_, rest, _ = strings.Cut(takeOff(t)[:len(takeOff(t))-len(rest)], "xargs -r kubectl uncordon")
-	_, program, _ := strings.Cut(takeOff(t), rest)
-	program = strings.TrimPrefix(rest+program, "\nkubectl get nodes -o json | jq -r '")
-	program, _, _ = strings.Cut(program, "'")
-	n := corev1.Node{}
-	n.Name = "a"
-	d := marker.Disruption{Since: time.Now(), Before: map[string]*string{marker.LabelExcluded: nil, marker.AnnotationDisrupt: new("false")}}
-	n.Annotations = map[string]string{string(marker.KeyDisruption): marker.Encode(marker.Marks{Disruption: &d})[marker.KeyDisruption]}
-	lines := strings.Split(strings.TrimSpace(jq(t, program, []corev1.Node{n, {}})), "\n")
-	slices.Sort(lines)
-	assert.DeepEqual(t, lines, []string{"annotate node a --overwrite " + marker.AnnotationDisrupt + "=false", "label node a --overwrite " + marker.LabelExcluded + "-"})
-}
-
-// make undeploy does what people are told to do without it.
-func TestUndeployIsAsDocumented(t *testing.T) {
-	script, err := os.ReadFile(filepath.Join(filepath.Dir(must(Path())), "dev", "undeploy.sh"))
-	assert.NilError(t, err)
-	for _, part := range []string{`(?m)jsonpath='.*'$`, `wait --for=delete pod .*`} {
-		find := regexp.MustCompile(part)
-		assert.Equal(t, find.FindString(takeOff(t)), find.FindString(string(script)))
+	program, rest, _ := strings.Cut(rest, "'")
+	assert.Assert(t, strings.HasPrefix(rest, " | sh\n"), "%q", rest)
+	odd := " two  words; it's \"$(echo odd)\"=x-"
+	node := func(name string, before map[string]*string, labels, annotations map[string]string) corev1.Node {
+		n := corev1.Node{}
+		n.Name, n.Labels, n.Annotations = name, labels, map[string]string{}
+		maps.Copy(n.Annotations, annotations)
+		d := marker.Disruption{Since: time.Now(), Before: before}
+		n.Annotations[string(marker.KeyDisruption)] = marker.Encode(marker.Marks{Disruption: &d})[marker.KeyDisruption]
+		return n
 	}
-	for _, e := range marker.Table() {
-		if e.Kind == marker.KindLabel {
-			assert.Assert(t, strings.Contains(takeOff(t), "kubectl label node -l "+string(e.Key)+" "+string(e.Key)+"-\n"))
-			assert.Assert(t, slices.Contains(strings.Fields(strings.ReplaceAll(string(script), ";", " ")), string(e.Key)))
+	all := map[string]*string{marker.LabelExcluded: nil, marker.AnnotationScaleDown: nil, marker.AnnotationDisrupt: &odd}
+	unreadable := node("unreadable", all, map[string]string{marker.LabelExcluded: "true"}, nil)
+	unreadable.Annotations[string(marker.KeyDisruption)] = "{"
+	nodes := []corev1.Node{
+		unreadable, {},
+		node("stand", all, map[string]string{marker.LabelExcluded: "true"}, map[string]string{marker.AnnotationScaleDown: "true", marker.AnnotationDisrupt: "true"}),
+		node("changed", all, map[string]string{marker.LabelExcluded: "mine"}, map[string]string{marker.AnnotationScaleDown: "false"}),
+		node("gone", all, nil, nil),
+		node("empty", map[string]*string{marker.AnnotationDisrupt: new("")}, nil, map[string]string{marker.AnnotationDisrupt: "true"}),
+	}
+	want := []string{
+		"annotate|node|empty|--overwrite|" + marker.AnnotationDisrupt + "=|",
+		"annotate|node|stand|--overwrite|" + marker.AnnotationScaleDown + "-|",
+		"annotate|node|stand|--overwrite|" + marker.AnnotationDisrupt + "=" + odd + "|",
+		"label|node|stand|--overwrite|" + marker.LabelExcluded + "-|",
+	}
+	run := exec.CommandContext(t.Context(), "sh")
+	run.Stdin = strings.NewReader("kubectl() { printf '%s|' \"$@\"; echo; }\n" + jq(t, program, nodes))
+	out, err := run.CombinedOutput()
+	assert.NilError(t, err, "%s", out)
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	slices.Sort(lines)
+	assert.DeepEqual(t, lines, want)
+
+	// It is what the controller would do.
+	for _, n := range nodes[2:] {
+		view := kube.View(&n)
+		c := policy.TakeBack(&view)
+		count := 0
+		for _, line := range want {
+			if strings.Contains(line, "|"+n.Name+"|") {
+				count++
+			}
 		}
+		assert.Equal(t, len(c.Labels)+len(c.Annotations), count, n.Name)
 	}
 }

@@ -107,8 +107,8 @@ func passBy(t *testing.T, d time.Duration) {
 	}
 }
 
-// watchUnschedulable counts, by watching, how often more than limit nodes were cordoned at once.
-func (f *testFleet) watchUnschedulable(limit int) func() int {
+// watchHands counts, from outside, the writes after which more than limit nodes were cordoned or in our hands.
+func (f *testFleet) watchHands(limit int) func() int {
 	f.t.Helper()
 	list, err := f.client.CoreV1().Nodes().List(f.t.Context(), metav1.ListOptions{})
 	assert.NilError(f.t, err)
@@ -124,7 +124,7 @@ func (f *testFleet) watchUnschedulable(limit int) func() int {
 				continue
 			}
 			mu.Lock()
-			if n.Spec.Unschedulable {
+			if n.Spec.Unschedulable || n.Annotations[string(marker.KeyDisruption)] != "" {
 				out[n.Name] = true
 			} else {
 				delete(out, n.Name)

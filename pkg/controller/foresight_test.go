@@ -138,8 +138,7 @@ func TestStuckDrain(t *testing.T) {
 	for name, stuck := range map[string]func(f *testFleet){
 		// A budget that can never allow it.
 		"brupop_594": func(f *testFleet) { f.pod("a", "web"); f.budget("web") },
-		// A pod that never ends.
-		"SUC_38": func(f *testFleet) {
+		"a pod that never ends": func(f *testFleet) {
 			p := f.pod("a", "web")
 			p.Finalizers = []string{"example.com/stuck"}
 			_, err := f.client.CoreV1().Pods("default").Update(context.Background(), p, metav1.UpdateOptions{})
@@ -150,7 +149,7 @@ func TestStuckDrain(t *testing.T) {
 			f := newFleet(t, "a", "b", "c")
 			a := f.machines["a"]
 			stuck(f)
-			over := f.watchUnschedulable(1)
+			over := f.watchHands(1)
 			f.control(func(o *controller.Options) {
 				o.Policy.Eviction.Predict, o.Policy.Drain = false, 3*time.Second
 				o.Policy.RetryBase, o.Policy.RetryMax = time.Hour, time.Hour
@@ -167,7 +166,7 @@ func TestStuckDrain(t *testing.T) {
 			f.until("c is updated", f.machines["c"].updatedTo(v2))
 			f.until("a is in service", func() bool { return !a.node().Spec.Unschedulable })
 			assert.Equal(t, a.rebooted(), 0)
-			assert.Equal(t, over(), 0, "more than one was cordoned at once")
+			assert.Equal(t, over(), 0, "more than one was out at once")
 		})
 	}
 }

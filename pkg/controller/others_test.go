@@ -62,7 +62,7 @@ func TestBrupop_798(t *testing.T) {
 
 // brupop_28 and brupop_630: nodes stayed cordoned when the controller was restarted in the middle of a drain. The next
 // leader gives a node back from what stands on it: nothing of ours stays, and what somebody wrote meanwhile does.
-func TestBrupop_28_630(t *testing.T) {
+func TestBrupop_28_brupop_630(t *testing.T) {
 	f := newFleet(t, "a", "b")
 	f.machines["b"].halt()
 	_, stop := f.control(func(o *controller.Options) { o.Policy.Balancers.Wait = 10 * time.Minute })

@@ -177,7 +177,7 @@ func TestWrites(t *testing.T) {
 // Two controllers that both believe they lead never take more than one node at a time (S1).
 func TestTwoControllers(t *testing.T) {
 	f := newFleet(t, "a", "b", "c")
-	over := f.watchUnschedulable(1)
+	over := f.watchHands(1)
 	f.control(nil)
 	f.withoutLease().control(nil)
 	f.until("a is managed", f.machines["a"].updatedTo(v1))

@@ -1,0 +1,145 @@
+package manifest
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"gotest.tools/v3/assert"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
+)
+
+// undeploying runs dev/undeploy.sh with a kubectl that answers from a script: $1 is all of its arguments, and $nodes a
+// file that holds what the n-th look at the nodes finds in its n-th line, the last one over and over. It returns what
+// was printed and what was asked, but for the looks.
+func undeploying(t *testing.T, answers, nodes string, env ...string) (string, []string, error) {
+	t.Helper()
+	root := filepath.Dir(must(Path()))
+	dir := t.TempDir()
+	calls := filepath.Join(dir, "calls")
+	stub := func(name, body string) {
+		assert.NilError(t, os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+body), 0o755))
+	}
+	assert.NilError(t, os.WriteFile(filepath.Join(dir, "nodes"), []byte(nodes), 0o600))
+	stub("kubectl", `cd "$(dirname "$0")"
+case "$*" in
+*jsonpath*)
+	head -n 1 nodes | tr ',' '\n'
+	if [ "$(wc -l <nodes)" -gt 1 ]; then sed 1d nodes >next && mv next nodes; fi
+	exit ;;
+*) printf '%s\n' "$*" >>calls ;;
+esac
+case "$*" in
+`+answers+`
+esac`)
+	stub("sleep", ":")
+	run := exec.CommandContext(t.Context(), "sh", filepath.Join("dev", "undeploy.sh"))
+	run.Dir = root
+	run.Env = append(append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH")), env...)
+	out, err := run.CombinedOutput()
+	asked, readErr := os.ReadFile(calls)
+	assert.NilError(t, readErr)
+	return string(out), strings.Split(strings.TrimSpace(string(asked)), "\n"), err
+}
+
+const (
+	there    = "*'get deployment'*) echo deployment.apps/update-operator-controller ;;\n"
+	labelled = "*'get nodes -l'*) echo node/a ;;\n"
+	deletion = "delete --ignore-not-found -f update-operator.yaml -f docs/force-drain.yaml"
+)
+
+// Each node that is left is named with what it waits for, again when that changes; a pod on a host that is down holds
+// nothing up.
+func TestUndeployNamesWhatIsLeft(t *testing.T) {
+	out, asked, err := undeploying(t, there+labelled+"*--for=delete*) echo timed out >&2; exit 1 ;;\n",
+		"a \na Draining: pod x,a Draining: pod x,b \na Draining: pod x\na Draining: pod y\n\n")
+	assert.NilError(t, err, out)
+	assert.Equal(t, out, "timed out\nwaiting for a Draining: pod x\nwaiting for b\nwaiting for a Draining: pod y\n")
+	assert.Equal(t, asked[len(asked)-1], deletion)
+}
+
+// A node that is never given back isn't awaited in silence.
+func TestUndeploySaysHowToGoOn(t *testing.T) {
+	out, asked, err := undeploying(t, there+labelled, "a \na Draining: pod x,b \n\n", "MINUTES=0")
+	assert.NilError(t, err, out)
+	assert.Assert(t, strings.Contains(out, "'kubectl bottlerocket status a b'"), out)
+	assert.Assert(t, strings.Contains(out, "'kubectl bottlerocket clean a b --force=controller'"), out)
+	assert.Equal(t, asked[len(asked)-1], deletion)
+
+	out, _, err = undeploying(t, there+labelled, "a \na \n\n")
+	assert.NilError(t, err, out)
+	assert.Equal(t, out, "waiting for a\n")
+}
+
+// Interrupted in the last deletion and run again it goes on there, whether or not its controller is gone by then.
+func TestUndeployRunAgain(t *testing.T) {
+	noController := "*--for=condition=Available*) echo gone >&2; exit 1 ;;\n"
+	for name, answers := range map[string]string{"the Deployment is gone": noController, "it is on its way out": there + noController, "only labels are left": labelled + noController} {
+		t.Run(name, func(t *testing.T) {
+			out, asked, err := undeploying(t, answers, "\n")
+			assert.NilError(t, err, out)
+			assert.Equal(t, asked[len(asked)-1], deletion)
+		})
+	}
+	for name, left := range map[string]string{"nodes are left": "a \n", "nodes may be marked at any time": "\n"} {
+		t.Run(name, func(t *testing.T) {
+			answers := noController
+			if left == "\n" {
+				answers = there + labelled + noController
+			}
+			out, asked, err := undeploying(t, answers, left)
+			assert.ErrorContains(t, err, "exit status 1")
+			assert.Assert(t, strings.Contains(out, "kubectl bottlerocket clean --all"), out)
+			for _, call := range asked {
+				assert.Assert(t, !strings.HasPrefix(call, "label ") && !strings.HasPrefix(call, "delete "), call)
+			}
+		})
+	}
+}
+
+// An API server that doesn't answer isn't one that has no nodes left.
+func TestUndeployDeletesNothingUnseen(t *testing.T) {
+	for _, question := range []string{"*'get nodes -l'*", "*'get deployment'*", "'label node'*"} {
+		out, asked, err := undeploying(t, question+") echo refused >&2; exit 1 ;;\n", "\n")
+		assert.ErrorContains(t, err, "exit status 1", out)
+		assert.Assert(t, !strings.HasPrefix(asked[len(asked)-1], "delete "), "%q", asked)
+	}
+}
+
+// make undeploy does what people are told to do without it.
+func TestUndeployIsAsDocumented(t *testing.T) {
+	root := filepath.Dir(must(Path()))
+	content, err := os.ReadFile(filepath.Join(root, "dev", "undeploy.sh"))
+	assert.NilError(t, err)
+	script := string(content)
+	for _, part := range []string{`(?m)jsonpath='.*'$`, `wait --for=delete pod .* --timeout=\w+`} {
+		find := regexp.MustCompile(part)
+		assert.Assert(t, find.MatchString(script), part)
+		assert.Equal(t, find.FindString(takeOff(t)), find.FindString(script))
+	}
+	for _, e := range marker.Table() {
+		if e.Kind == marker.KindLabel {
+			assert.Assert(t, strings.Contains(takeOff(t), "kubectl label node -l "+string(e.Key)+" "+string(e.Key)+"-\n"))
+			assert.Assert(t, strings.Contains(script, string(e.Key)))
+		}
+	}
+	force, err := os.ReadFile(filepath.Join(root, "docs", "force-drain.yaml"))
+	assert.NilError(t, err)
+	extra, err := Decode(force)
+	assert.NilError(t, err)
+	_, command, found := strings.Cut(takeOff(t), "kubectl delete --ignore-not-found clusterrole,clusterrolebinding ")
+	assert.Assert(t, found)
+	name, _, _ := strings.Cut(command, "\n")
+	for _, o := range extra.All {
+		kind := o.GetObjectKind().GroupVersionKind().Kind
+		assert.Assert(t, kind == "ClusterRole" || kind == "ClusterRoleBinding", kind)
+		object, err := meta.Accessor(o)
+		assert.NilError(t, err)
+		assert.Equal(t, object.GetName(), name)
+	}
+}
