@@ -33,6 +33,8 @@ func (p *planner) draining(n *fleet.Node) {
 		p.drained(n)
 	case n.Drain != nil && n.Drain.Failed == "" && n.Drain.Hopeless != "" && (n.Drain.Forced || !p.place(n).rules.Eviction.Force):
 		p.giveBack(n, phase, ReasonEvictionRefused, n.Drain.Hopeless, true)
+	case late(n):
+		p.drainAgain(n)
 	case p.pastDrain(n):
 		p.giveBack(n, phase, ReasonDrainDeadline, drainDeadline(n, p.place(n).rules.Drain), true)
 	case p.Now.Before(p.balanced(n)):

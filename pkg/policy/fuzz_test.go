@@ -53,6 +53,8 @@ func (c *choices) node(i int) fleet.Node {
 		looked(fleet.Checked{For: fleet.CheckBaseline, Workloads: map[string]int{"Deployment/a/b": 1}}), looked(fleet.Checked{For: fleet.CheckVolumes, Unwell: "v"}),
 		looked(fleet.Checked{For: fleet.CheckVolumes, Failed: "f"}), looked(fleet.Checked{For: fleet.CheckPods, Unwell: "p"}), looked(fleet.Checked{For: fleet.CheckPods}),
 		looked(fleet.Checked{For: fleet.CheckWorkloads, Unwell: "w"}), looked(fleet.Checked{For: fleet.CheckWorkloads}),
+		inHands(lateSince(time.Minute)), inHands(lateSince(time.Hour)), inHands(emptySince(time.Minute)), inHands(emptySince(time.Hour)),
+		looked(fleet.Checked{For: fleet.CheckBaseline, Failed: "f"}),
 		stand(balancers, "mine"), stand(scaleDown, "mine"), stand(disrupt, "true"),
 	}
 	n := node(fmt.Sprintf("n%02d", i), situations[c.of(len(situations))], stageOf([]string{"canary", "production", "else"}[c.of(3)]), zone([]string{"x", "y", "z"}[c.of(3)]))

@@ -67,7 +67,6 @@ func TestHooks(t *testing.T) {
 		{"an answer beats the deadline", []change{draining, empty, asked(after, time.Hour), hooksAnswered(quorum, released)}, "Draining Reboot Drained"},
 		{"too late, and ignored", []change{draining, empty, asked(after, 10*time.Minute), hooksAnswered(released)}, "Draining Reboot Drained"},
 		{"what hooks take is not the drain's", []change{draining, empty, asked(after, time.Minute), cordonedSince(2 * time.Hour)}, "Draining wait HookAwaited"},
-		{"but a pod that comes late has an end", []change{draining, drain(fleet.Drain{Remaining: 1}), asked(after, 41*time.Minute), cordonedSince(2 * time.Hour)}, "Draining GiveBack DrainDeadline"},
 		{"a pause ends it", []change{draining, empty, asked(after, time.Minute), paused}, "Draining GiveBack Paused"},
 		{"a human's hand too", []change{draining, empty, asked(after, time.Minute), schedulable}, "Draining GiveBack CordonTaken"},
 		{"rebooted by somebody meanwhile", []change{draining, empty, asked(after, time.Minute), func(n *fleet.Node) { n.BootID = "b2" }}, "Draining Reboot RebootedEarly"},
