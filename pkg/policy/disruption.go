@@ -297,6 +297,9 @@ func (p *planner) verifying(n *fleet.Node) {
 		c.remember(n, marker.OutcomeFailed, r, p.Now)
 	case m.Intent.Target != "":
 		r, message = ReasonUpdated, "updated to "+m.Intent.Target
+		if p.workloadsBlameVersion(n) {
+			c.blame(m.Intent.Target)
+		}
 		c.Marks.Failure = nil
 		c.remember(n, marker.OutcomeUpdated, r, p.Now)
 	}
