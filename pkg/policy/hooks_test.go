@@ -105,6 +105,29 @@ func TestHooksAreAsked(t *testing.T) {
 	assert.Equal(t, again.HookID, m.HookID)
 }
 
+// People read on the node itself which hook is awaited, also when the first of two has answered; it is written once (L4).
+func TestHookThatIsAwaitedIsNamed(t *testing.T) {
+	s := policy.DefaultSettings()
+	withHooks(&s)
+	n := node("a", draining, drain(fleet.Drain{}))
+	plan := func() *policy.Step {
+		_, step := find(t, policy.Plan(fleetOf([]fleet.Node{n, node("b")}, "a"), s), "a")
+		if step != nil {
+			assert.Equal(t, step.Act, intent.ActNote)
+			n.Marks, _ = marker.Decode(annotations(step.Change))
+			n.Marks.Report = node("a", draining).Marks.Report
+		}
+		return step
+	}
+	assert.Assert(t, plan() != nil)
+	assert.Assert(t, strings.HasPrefix(n.Marks.Waiting.Message, "hook storage is awaited"))
+	assert.Assert(t, plan() == nil, "nothing has changed")
+	hooksAnswered(released)(&n)
+	assert.Assert(t, plan() != nil)
+	assert.Assert(t, strings.HasPrefix(n.Marks.Waiting.Message, "hook quorum is awaited"), n.Marks.Waiting.Message)
+	assert.Assert(t, plan() == nil, "nothing has changed")
+}
+
 // Whatever ends a stage ends what was asked of hooks, so no answer counts twice.
 func TestHooksAreAskedNoMore(t *testing.T) {
 	pausing := func(s *policy.Settings) {

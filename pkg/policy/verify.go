@@ -68,6 +68,9 @@ func (p *planner) check(n *fleet.Node, phase intent.Phase, q Check, since time.T
 	if l != nil && l.For == q.For {
 		message = verbatim(l.Unwell)
 		if l.Failed != "" {
+		if q.For == fleet.CheckVolumes {
+			message = message.naming()
+		}
 			r, message = ReasonCheckFailing, verbatim(l.Failed)
 		}
 		if p.Now.Before(l.Next) {
