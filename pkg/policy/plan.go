@@ -58,7 +58,7 @@ type planner struct {
 	// both is the fleet, and the group of the node that is being decided on.
 	both [2]*part
 	// lost and staging are counts of the fleet as the plan leaves it; late are those that are Lost, or will
-	// be when this process has passed over them.
+	// be when this process has passed over them. schedulable are the cluster's nodes that could take pods, and stay.
 	lost, late, staging, schedulable int
 	// staying is how many nodes the cluster has, but for those that are on their way out.
 	staying int
@@ -104,7 +104,7 @@ func (p *planner) count() {
 		if n.Leaving == "" {
 			p.staying++
 		}
-		if !n.Unschedulable && n.Ready {
+		if !n.Unschedulable && n.Ready && n.Leaving == "" {
 			p.schedulable++
 		}
 		if !p.ours(n) {
