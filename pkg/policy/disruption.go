@@ -36,7 +36,7 @@ func (p *planner) draining(n *fleet.Node) {
 	case late(n):
 		p.drainAgain(n)
 	case p.pastDrain(n):
-		p.giveBack(n, phase, ReasonDrainDeadline, drainDeadline(n, p.place(n).rules.Drain), true)
+		p.giveBack(n, phase, ReasonDrainDeadline, p.drainDeadline(n), true)
 	case p.Now.Before(p.balanced(n)):
 		p.leavesBalancers(n)
 	case !p.baseline(n):
@@ -125,15 +125,18 @@ func (p *planner) setAside(n *fleet.Node, v verdict) {
 	p.step(n, intent.PhaseDraining, intent.ActSetAside, v.reason, message, c).FreesSlot = true
 }
 
-func drainDeadline(n *fleet.Node, d time.Duration) string {
-	switch {
-	case n.Drain == nil || n.Drain.Failed != "":
-	case cmp.Or(n.Drain.Hopeless, n.Drain.Blocked, n.Drain.Awaited, n.Drain.Waiting) != "":
-		return fmt.Sprintf("not drained within %s: %s", d, cmp.Or(n.Drain.Hopeless, n.Drain.Blocked, n.Drain.Awaited, n.Drain.Waiting))
-	case n.Drain.Remaining == 0:
-		return fmt.Sprintf("drained, but no agent pod was Ready on the node within %s", d)
+func (p *planner) drainDeadline(n *fleet.Node) string {
+	why, within := p.unnoted(n), p.place(n).rules.Drain
+	if d := n.Drain; d != nil {
+		why = cmp.Or(d.Failed, d.Hopeless, d.Blocked, d.Awaited, d.Waiting)
+		if why == "" && d.Remaining == 0 {
+			return fmt.Sprintf("drained, but no agent pod was Ready on the node within %s", within)
+		}
 	}
-	return fmt.Sprintf("not drained within %s", d)
+	if why == "" {
+		return fmt.Sprintf("not drained within %s", within)
+	}
+	return fmt.Sprintf("not drained within %s: %s", within, why)
 }
 
 func drainWait(n *fleet.Node) (Reason, string) {

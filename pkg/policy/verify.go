@@ -86,10 +86,14 @@ func (p *planner) check(n *fleet.Node, phase intent.Phase, q Check, since time.T
 // baseline notes, before the first eviction, which workloads have Ready pods on the node; false: it is being made. Who
 // takes over in the middle of a drain takes what is left for it, which makes the later check weaker, never stricter.
 func (p *planner) baseline(n *fleet.Node) bool {
-	if p.place(n).rules.Verify.OnWorkloads != FailOnWorkloads || n.Marks.Disruption.Workloads != nil || n.Drain != nil {
+	if p.noted(n) {
 		return true
 	}
-	l, ok := p.check(n, intent.PhaseDraining, Check{For: fleet.CheckBaseline}, time.Time{}, ReasonDraining)
+	r := ReasonDraining
+	if p.leftInPlace(n) {
+		r = ReasonSingleNode
+	}
+	l, ok := p.check(n, intent.PhaseDraining, Check{For: fleet.CheckBaseline}, time.Time{}, r)
 	if !ok {
 		return false
 	}
@@ -98,13 +102,21 @@ func (p *planner) baseline(n *fleet.Node) bool {
 	}
 	c := keep(n)
 	c.Marks.Disruption.Workloads = l.Workloads
-	p.step(n, intent.PhaseDraining, intent.ActNote, ReasonDraining, fmt.Sprintf("%d workloads have Ready pods here", len(l.Workloads)), c)
+	p.step(n, intent.PhaseDraining, intent.ActNote, r, fmt.Sprintf("%d workloads have Ready pods here", len(l.Workloads)), c)
 	return false
 }
 
-// podsUnwell tells if pods that the policy wants on the node itself were seen not to be well there.
-func (p *planner) podsUnwell(n *fleet.Node) bool {
-	return len(p.place(n).rules.Verify.Pods) > 0 && n.Checked != nil && n.Checked.For == fleet.CheckPods && !n.Checked.Well()
+// noted tells if a node needs no baseline any more.
+func (p *planner) noted(n *fleet.Node) bool {
+	return p.place(n).rules.Verify.OnWorkloads != FailOnWorkloads || n.Marks.Disruption.Workloads != nil || n.Drain != nil
+}
+
+// unnoted is why the baseline that a node needs can't be made; empty if nobody knows of anything.
+func (p *planner) unnoted(n *fleet.Node) string {
+	if l := n.Checked; l != nil && l.For == fleet.CheckBaseline && !p.noted(n) {
+		return l.Failed
+	}
+	return ""
 }
 
 // podsAwaited settles a node that is well but for pods that must be Ready on it; false: they are.
