@@ -306,7 +306,7 @@ func withinBudgets(t *testing.T, s fleet.Snapshot, set policy.Settings, out poli
 				away++
 			}
 			// Lost ones lend their place on, and only what is late can be Lost.
-			if n.Disrupted() && n.Marks.Intent.Time.Before(now.Add(-set.Deadlines.Return)) {
+			if n.Disrupted() && (n.Marks.Intent.Time.Before(now.Add(-set.Deadlines.Return)) || soakedLong(n, set)) {
 				late++
 			}
 			begins = begins || starting[n.Name] && !slot
@@ -329,6 +329,12 @@ func withinBudgets(t *testing.T, s fleet.Snapshot, set policy.Settings, out poli
 		check(g.Name, g.MaxUnavailable, in)
 		topologies(g.Name, g.Topology, in)
 	}
+}
+
+// soakedLong tells if the pods of a node itself have had their time after the soak.
+func soakedLong(n *fleet.Node, set policy.Settings) bool {
+	soak := n.Marks.Disruption.Soak
+	return len(set.Verify.Pods) > 0 && soak != nil && !soak.After(now.Add(-set.Soak-set.Verify.Deadline))
 }
 
 // drainedOrAlone looks for nodes that are asked to reboot with pods on them (S2).

@@ -81,6 +81,22 @@ func TestVerify(t *testing.T) {
 		{"well, but a hook is silent", both, []change{back(v2), looked(fleet.Checked{For: fleet.CheckPods}), asked("before-uncordon.", time.Hour)}, "Lost wait Lost"},
 		{"a hook is silent, and a new leader looks for pods first", both, []change{back(v2), unlooked, asked("before-uncordon.", time.Hour)}, "Returning Check PodsAwaited"},
 		{"a new leader calls nothing Lost that it hasn't looked at", withPods, []change{back(v2), unlooked, issued(time.Hour)}, "Returning Check PodsAwaited"},
+
+		{"pods of its own are looked at again after the soak", withPods, []change{soaked(0), looked(fleet.Checked{For: fleet.CheckPods, At: ago})}, "Verifying Check PodsAwaited"},
+		{"and not in it", withPods, []change{soaked(-time.Second), looked(noCNI)}, "Verifying wait Soaking"},
+		{"they are still Ready", withPods, []change{soaked(0), looked(fleet.Checked{For: fleet.CheckPods})}, "Verifying Finish Updated"},
+		{"they were called Ready by what the kubelet said before the reboot", withPods, []change{soaked(0), looked(noCNI)}, "Verifying wait PodsAwaited"},
+		{"nobody can look at them", withPods, []change{soaked(0), looked(fleet.Checked{For: fleet.CheckPods, Failed: "x", Next: soon})}, "Verifying wait CheckFailing"},
+		{"then workloads", withPods, []change{soaked(0), noted, looked(fleet.Checked{For: fleet.CheckPods})}, "Verifying Check WorkloadsAwaited"},
+		{"and no pods any more", withPods, []change{soaked(0), noted, looked(missing)}, "Verifying wait WorkloadsAwaited"},
+		{"all is well", withPods, []change{soaked(0), noted, looked(fleet.Checked{For: fleet.CheckWorkloads})}, "Verifying Finish Updated"},
+		{"the soak began anew", withPods, []change{soaked(0), noted, looked(fleet.Checked{For: fleet.CheckWorkloads, At: ago})}, "Verifying Check PodsAwaited"},
+		{"not Ready for too long", withPods, []change{soaked(10 * time.Minute), looked(noCNI)}, "Lost wait Lost"},
+		{"a new leader passes over it first", withPods, []change{soaked(10 * time.Minute), looked(noCNI), firstLook}, "Verifying wait PodsAwaited"},
+		{"and looks first", withPods, []change{soaked(10 * time.Minute), unlooked}, "Verifying Check PodsAwaited"},
+		{"Lost after the soak, and looked at on and on", withPods, []change{soaked(10 * time.Minute), looked(fleet.Checked{For: fleet.CheckPods, Unwell: "x", Next: ago})}, "Lost Check Lost"},
+		{"late after the soak, and well", withPods, []change{soaked(time.Hour), looked(fleet.Checked{For: fleet.CheckPods})}, "Verifying Finish Updated"},
+		{"nothing is cordoned again for it", withPods, []change{soaked(time.Hour), noted, looked(fleet.Checked{For: fleet.CheckPods})}, "Verifying Check WorkloadsAwaited"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			standing, _ := planOf(t, tc.set, tc.changes...)
@@ -89,22 +105,6 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-// What a look is for goes with its step, and what it found goes into the record.
-func TestLooks(t *testing.T) {
-	baseline := map[string]int{"Deployment/default/web": 2}
-	_, step := planOf(t, func(*policy.Settings) {}, draining, looked(fleet.Checked{For: fleet.CheckBaseline, Workloads: baseline}))
-	assert.DeepEqual(t, step.Change.Marks.Disruption.Workloads, baseline)
-	read, problems := marker.Decode(annotations(step.Change))
-	assert.Equal(t, len(problems), 0)
-	assert.DeepEqual(t, read.Disruption.Workloads, baseline)
-	_, step = planOf(t, func(*policy.Settings) {}, verifying(time.Minute), noted)
-	assert.Equal(t, step.Check.For, fleet.CheckWorkloads)
-	assert.Equal(t, len(step.Check.Workloads), 2)
-	_, step = planOf(t, withPods, back(v2), unlooked)
-	assert.Assert(t, step.Check.For == fleet.CheckPods && len(step.Check.Pods) == 1 && step.Change == nil)
-}
-
-// A node whose workloads don't come back is in service with the new version, and the version is to blame: a few such
 // After the soak pods of the node are looked at until they are well, then workloads until they are, and no look goes
 // back to what the other has settled; then the node is done (L1, S7).
 func TestLooksInTurn(t *testing.T) {
@@ -207,6 +207,22 @@ func TestWorkloadsAndWhoIsToBlame(t *testing.T) {
 	assert.Equal(t, standing.Act, intent.ActCordon, "%s", standing.Sentence)
 }
 
+// What a look is for goes with its step, and what it found goes into the record.
+func TestLooks(t *testing.T) {
+	baseline := map[string]int{"Deployment/default/web": 2}
+	_, step := planOf(t, func(*policy.Settings) {}, draining, looked(fleet.Checked{For: fleet.CheckBaseline, Workloads: baseline}))
+	assert.DeepEqual(t, step.Change.Marks.Disruption.Workloads, baseline)
+	read, problems := marker.Decode(annotations(step.Change))
+	assert.Equal(t, len(problems), 0)
+	assert.DeepEqual(t, read.Disruption.Workloads, baseline)
+	_, step = planOf(t, func(*policy.Settings) {}, verifying(time.Minute), noted)
+	assert.Equal(t, step.Check.For, fleet.CheckWorkloads)
+	assert.Equal(t, len(step.Check.Workloads), 2)
+	_, step = planOf(t, withPods, back(v2), unlooked)
+	assert.Assert(t, step.Check.For == fleet.CheckPods && len(step.Check.Pods) == 1 && step.Change == nil)
+}
+
+// A node whose workloads don't come back is in service with the new version, and the version is to blame: a few such
 // nodes stop it.
 func TestWorkloadsThatDoNotComeBack(t *testing.T) {
 	unwell := []change{verifying(time.Hour), noted, looked(fleet.Checked{For: fleet.CheckWorkloads, Unwell: "Deployment default/web has 1 Ready pods"})}
