@@ -198,13 +198,13 @@ func TestDecodeWhatADisruptionNotes(t *testing.T) {
 	a := inHands()
 	record := `{"since":"2026-09-20T10:05:00Z","wasUnschedulable":false,` +
 		`"before":{"karpenter.sh/do-not-disrupt":"false","node.kubernetes.io/exclude-from-external-load-balancers":null},` +
-		`"workloads":{"Deployment/default/web":2},"drained":"2026-09-20T10:06:00Z","asked":"2026-09-20T10:07:00Z"}`
+		`"workloads":{"Deployment/default/web":2},"drained":"2026-09-20T10:06:00Z","asked":"2026-09-20T10:07:00Z","late":"2026-09-20T10:06:30Z"}`
 	a[string(KeyDisruption)], a[string(KeyHookID)] = record, "after-drain.17-abc"
 	m, problems := Decode(a)
 	assert.Equal(t, len(problems), 0, "%v", problems)
 	before, ours := m.Disruption.Before[LabelExcluded]
 	assert.Assert(t, ours && before == nil && *m.Disruption.Before[AnnotationDisrupt] == "false")
-	assert.Assert(t, m.Disruption.Workloads["Deployment/default/web"] == 2 && m.Disruption.Asked.After(*m.Disruption.Drained))
+	assert.Assert(t, m.Disruption.Workloads["Deployment/default/web"] == 2 && m.Disruption.Asked.After(*m.Disruption.Drained) && m.Disruption.Late.Before(*m.Disruption.Asked))
 	assert.Equal(t, m.HookID, "after-drain.17-abc")
 	written := Encode(m)
 	assert.Equal(t, written[KeyDisruption], record)
@@ -216,7 +216,7 @@ func TestALongRecordCanBeRead(t *testing.T) {
 	worst := strings.Repeat("\u2028", maxToken/3)
 	assert.Assert(t, CanStandBefore(worst) && !CanStandBefore(worst+worst) && !CanStandBefore("\xff"))
 	at := time.Date(2026, 9, 20, 10, 5, 0, 123e6, time.UTC)
-	d := &Disruption{Since: at, Ready: "2026-09-20T10:05:00Z", Soak: &at, Returned: &at, Drained: &at, Asked: &at,
+	d := &Disruption{Since: at, Ready: "2026-09-20T10:05:00Z", Soak: &at, Returned: &at, Drained: &at, Asked: &at, Late: &at,
 		Before: map[string]*string{LabelExcluded: nil, AnnotationScaleDown: &worst, AnnotationDisrupt: &worst}, Workloads: map[string]int{}}
 	for i := range 20 {
 		d.Workloads[fmt.Sprintf("%02d%s", i, strings.Repeat("x", 1536/20-2))] = 1000

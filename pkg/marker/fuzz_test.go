@@ -54,7 +54,7 @@ func FuzzDecode(f *testing.F) {
 	seed(all, string(KeyDisruption), `{"since":"9999-12-31T23:59:59-01:00","Since":1,"x":"<"}`, string(KeyFailure), `{"versions":null}`)
 	seed(all, string(KeyDisruption), `{"since":"2026-09-20T10:05:00Z","wasUnschedulable":true,"soak":"2026-09-20T10:09:00Z","new":[{}]}`,
 		string(KeyHistory), `[null]`, string(KeyWaitingFor), ": ", string(KeyMessage), "a\nb")
-	seed(all|withHook, string(KeyDisruption), `{"since":"2026-09-20T10:05:00Z","before":{"a":null,"b":"<\u2028>"},"workloads":{"Deployment/a/b":-1},"drained":"2026-09-20T10:09:00Z","asked":"2026-09-20T10:09:00Z"}`)
+	seed(all|withHook, string(KeyDisruption), `{"since":"2026-09-20T10:05:00Z","before":{"a":null,"b":"<\u2028>"},"workloads":{"Deployment/a/b":-1},"drained":"2026-09-20T10:09:00Z","asked":"2026-09-20T10:09:00Z","late":"2026-09-20T10:08:00Z"}`)
 	seed(all|withHook, string(KeyDisruption), `{"since":"2026-09-20T10:05:00Z","before":{},"workloads":{}}`, string(KeyIntentID), "")
 	seed(all, string(KeyFailure), `{"count":`+strings.Repeat("9", 300)+`}`)
 	seed(1<<10|1<<11|1<<14, string(KeyActionState), "error")
@@ -212,7 +212,7 @@ func FuzzUnknownFields(f *testing.F) {
 
 // known are the fields of this build.
 var known = map[string]bool{"since": true, "wasUnschedulable": true, "ready": true, "soak": true, "returned": true,
-	"before": true, "workloads": true, "drained": true, "asked": true,
+	"before": true, "workloads": true, "drained": true, "asked": true, "late": true,
 	"versions": true, "count": true, "reason": true, "message": true, "at": true, "retryAfter": true,
 	"version": true, "outcome": true, "started": true, "ended": true}
 

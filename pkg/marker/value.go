@@ -111,6 +111,8 @@ type Disruption struct {
 	Drained *time.Time `json:"drained,omitempty"`
 	// Asked is since when hooks are awaited, by the controller's clock.
 	Asked *time.Time `json:"asked,omitempty"`
+	// Late is when a pod was first found on the node after it had been empty, by the controller's clock.
+	Late *time.Time `json:"late,omitempty"`
 
 	extra extra
 }

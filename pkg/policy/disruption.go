@@ -33,8 +33,10 @@ func (p *planner) draining(n *fleet.Node) {
 		p.drained(n)
 	case n.Drain != nil && n.Drain.Failed == "" && n.Drain.Hopeless != "" && (n.Drain.Forced || !p.place(n).rules.Eviction.Force):
 		p.giveBack(n, phase, ReasonEvictionRefused, n.Drain.Hopeless, true)
+	case late(n):
+		p.drainAgain(n)
 	case p.pastDrain(n):
-		p.giveBack(n, phase, ReasonDrainDeadline, drainDeadline(n, p.place(n).rules.Drain), true)
+		p.giveBack(n, phase, ReasonDrainDeadline, p.drainDeadline(n), true)
 	case p.Now.Before(p.balanced(n)):
 		p.leavesBalancers(n)
 	case !p.baseline(n):
@@ -123,15 +125,18 @@ func (p *planner) setAside(n *fleet.Node, v verdict) {
 	p.step(n, intent.PhaseDraining, intent.ActSetAside, v.reason, message, c).FreesSlot = true
 }
 
-func drainDeadline(n *fleet.Node, d time.Duration) string {
-	switch {
-	case n.Drain == nil || n.Drain.Failed != "":
-	case cmp.Or(n.Drain.Hopeless, n.Drain.Blocked, n.Drain.Awaited, n.Drain.Waiting) != "":
-		return fmt.Sprintf("not drained within %s: %s", d, cmp.Or(n.Drain.Hopeless, n.Drain.Blocked, n.Drain.Awaited, n.Drain.Waiting))
-	case n.Drain.Remaining == 0:
-		return fmt.Sprintf("drained, but no agent pod was Ready on the node within %s", d)
+func (p *planner) drainDeadline(n *fleet.Node) string {
+	why, within := p.unnoted(n), p.place(n).rules.Drain
+	if d := n.Drain; d != nil {
+		why = cmp.Or(d.Failed, d.Hopeless, d.Blocked, d.Awaited, d.Waiting)
+		if why == "" && d.Remaining == 0 {
+			return fmt.Sprintf("drained, but no agent pod was Ready on the node within %s", within)
+		}
 	}
-	return fmt.Sprintf("not drained within %s", d)
+	if why == "" {
+		return fmt.Sprintf("not drained within %s", within)
+	}
+	return fmt.Sprintf("not drained within %s: %s", within, why)
 }
 
 func drainWait(n *fleet.Node) (Reason, string) {
@@ -192,7 +197,7 @@ func (p *planner) returning(n *fleet.Node) {
 	}
 	confirmed := confirmed(n)
 	switch {
-	case confirmed && n.Ready && (failed || m.Report.Current == m.Intent.Target) && p.podsAwaited(n):
+	case confirmed && n.Ready && (failed || m.Report.Current == m.Intent.Target) && p.podsAwaited(n, phase, time.Time{}):
 	case confirmed && n.Ready && (failed || m.Report.Current == m.Intent.Target) && p.hooked(n, phase, beforeUncordon, p.place(n).rules.Hooks.BeforeUncordon):
 	case confirmed && n.Ready && failed:
 		c := p.returned(n)
@@ -262,7 +267,7 @@ func (p *planner) verifying(n *fleet.Node) {
 		return
 	}
 	soak := p.place(n).rules.Soak
-	end := d.Soak.Add(soak)
+	end := p.soaked(n)
 	if p.Now.Before(end) {
 		p.wakeAt(end)
 		if p.isLost(n) {
@@ -279,7 +284,7 @@ func (p *planner) verifying(n *fleet.Node) {
 		p.wait(n, phase, ReasonReturning, verbatim(returnWait(n)))
 		return
 	}
-	if p.workloadsAwaited(n) {
+	if p.podsAwaitedAgain(n) || p.workloadsAwaited(n) {
 		return
 	}
 	c := keep(n)
@@ -292,6 +297,9 @@ func (p *planner) verifying(n *fleet.Node) {
 	case m.Intent.Target != "" && p.workloadsLate(n):
 		r, message = ReasonWorkloadsUnwell, n.Checked.Unwell+n.Checked.Failed
 		c.fail(m.Intent.Target, r, message, p.Now, p.set)
+		if p.workloadsBlameVersion(n) {
+			c.blame(m.Intent.Target)
+		}
 		c.remember(n, marker.OutcomeFailed, r, p.Now)
 	case m.Intent.Target != "":
 		r, message = ReasonUpdated, "updated to "+m.Intent.Target
@@ -361,7 +369,7 @@ func (p *planner) isLost(n *fleet.Node) bool {
 		switch {
 		case !well:
 			return p.past(n, m.Intent.Time, d.Reboot+d.Return)
-		case p.podsUnwell(n):
+		case p.podsUnwell(n, time.Time{}):
 			return p.past(n, m.Intent.Time, d.Reboot+d.Return+p.place(n).rules.Verify.Deadline)
 		}
 		return p.hookLate(n)
@@ -369,14 +377,23 @@ func (p *planner) isLost(n *fleet.Node) bool {
 		// A node that comes and goes is never well for a whole soak, and Lost like one that stays away.
 		well := n.Ready && n.BootID == m.Report.BootID && n.OSVersion == m.Report.Current
 		soak := m.Disruption.Soak
-		soaked := well && soak != nil && m.Disruption.Ready == n.ReadySince && !p.Now.Before(soak.Add(p.place(n).rules.Soak))
-		return !soaked && p.past(n, m.Intent.Time, p.verifyDeadline(n))
+		switch {
+		case !well || soak == nil || m.Disruption.Ready != n.ReadySince || p.Now.Before(p.soaked(n)):
+			return p.past(n, m.Intent.Time, p.verifyDeadline(n))
+		case p.podsUnwell(n, p.soaked(n)):
+			return p.past(n, p.soaked(n), p.place(n).rules.Verify.Deadline)
+		}
+		return false
 	}
 	return false
 }
 
 func (p *planner) lostNode(n *fleet.Node, what string) {
-	p.wait(n, intent.PhaseLost, ReasonLost, say("{s} {s2}; it stays cordoned until it is healthy, deleted, or its label is removed").with(n.Name, what))
+	s := say("{s} {s2}; it stays cordoned until it is healthy, deleted, or its label is removed")
+	if !n.Unschedulable {
+		s = say("{s} {s2}; it counts as Lost until it is healthy, deleted, or its label is removed")
+	}
+	p.wait(n, intent.PhaseLost, ReasonLost, s.with(n.Name, what))
 }
 
 // leaving gives back a node whose label was removed.

@@ -50,11 +50,20 @@ func TestDrainThatDoesNotEnd(t *testing.T) {
 
 // People read in the reason of a deadline what it was that did not end.
 func TestDrainDeadlineSaysWhat(t *testing.T) {
+	late := func(changes ...change) string {
+		n := node("a", append([]change{draining, cordonedSince(time.Hour)}, changes...)...)
+		s, _ := find(t, policy.Plan(fleetOf([]fleet.Node{n, node("b")}), policy.DefaultSettings()), "a")
+		assert.Equal(t, s.Reason, policy.ReasonDrainDeadline)
+		return s.Sentence.String()
+	}
 	for _, d := range []fleet.Drain{{Blocked: "web"}, {Awaited: "web"}, {Waiting: "web"}} {
 		d.Remaining = 1
-		s, _ := find(t, policy.Plan(fleetOf([]fleet.Node{node("a", draining, drain(d), cordonedSince(time.Hour)), node("b")}), policy.DefaultSettings()), "a")
-		assert.Equal(t, s.Sentence.String(), "not drained within 30m0s: web")
+		assert.Equal(t, late(drain(d)), "not drained within 30m0s: web")
 	}
+	assert.Equal(t, late(drain(fleet.Drain{Failed: "listing pods: refused"})), "not drained within 30m0s: listing pods: refused")
+	assert.Equal(t, late(looked(fleet.Checked{For: fleet.CheckBaseline, Failed: "reading web: forbidden"})), "not drained within 30m0s: reading web: forbidden")
+	assert.Equal(t, late(looked(fleet.Checked{For: fleet.CheckVolumes, Failed: "x"})), "not drained within 30m0s")
+	assert.Equal(t, late(drain(fleet.Drain{}), agentAway), "drained, but no agent pod was Ready on the node within 30m0s")
 }
 
 func TestPodSelector(t *testing.T) {

@@ -53,6 +53,8 @@ func (c *choices) node(i int) fleet.Node {
 		looked(fleet.Checked{For: fleet.CheckBaseline, Workloads: map[string]int{"Deployment/a/b": 1}}), looked(fleet.Checked{For: fleet.CheckVolumes, Unwell: "v"}),
 		looked(fleet.Checked{For: fleet.CheckVolumes, Failed: "f"}), looked(fleet.Checked{For: fleet.CheckPods, Unwell: "p"}), looked(fleet.Checked{For: fleet.CheckPods}),
 		looked(fleet.Checked{For: fleet.CheckWorkloads, Unwell: "w"}), looked(fleet.Checked{For: fleet.CheckWorkloads}),
+		inHands(lateSince(time.Minute)), inHands(lateSince(time.Hour)), inHands(emptySince(time.Minute)), inHands(emptySince(time.Hour)),
+		looked(fleet.Checked{For: fleet.CheckBaseline, Failed: "f"}),
 		stand(balancers, "mine"), stand(scaleDown, "mine"), stand(disrupt, "true"),
 	}
 	n := node(fmt.Sprintf("n%02d", i), situations[c.of(len(situations))], stageOf([]string{"canary", "production", "else"}[c.of(3)]), zone([]string{"x", "y", "z"}[c.of(3)]))
@@ -304,7 +306,7 @@ func withinBudgets(t *testing.T, s fleet.Snapshot, set policy.Settings, out poli
 				away++
 			}
 			// Lost ones lend their place on, and only what is late can be Lost.
-			if n.Disrupted() && n.Marks.Intent.Time.Before(now.Add(-set.Deadlines.Return)) {
+			if n.Disrupted() && (n.Marks.Intent.Time.Before(now.Add(-set.Deadlines.Return)) || soakedLong(n, set)) {
 				late++
 			}
 			begins = begins || starting[n.Name] && !slot
@@ -327,6 +329,12 @@ func withinBudgets(t *testing.T, s fleet.Snapshot, set policy.Settings, out poli
 		check(g.Name, g.MaxUnavailable, in)
 		topologies(g.Name, g.Topology, in)
 	}
+}
+
+// soakedLong tells if the pods of a node itself have had their time after the soak.
+func soakedLong(n *fleet.Node, set policy.Settings) bool {
+	soak := n.Marks.Disruption.Soak
+	return len(set.Verify.Pods) > 0 && soak != nil && !soak.After(now.Add(-set.Soak-set.Verify.Deadline))
 }
 
 // drainedOrAlone looks for nodes that are asked to reboot with pods on them (S2).

@@ -138,7 +138,7 @@ func (p *planner) hooked(n *fleet.Node, phase intent.Phase, stage string, hooks 
 
 func awaited(h *Hook, since time.Time) Sentence {
 	return say("hook {s} is awaited since {t}: the annotation {s2} is to have the value of {s3}").with(h.Name, h.Annotation, string(marker.KeyHookID)).
-		at(since).over(since.Add(h.Timeout))
+		at(since).over(since.Add(h.Timeout)).naming()
 }
 
 func silent(h *Hook) string {

@@ -67,7 +67,6 @@ func TestHooks(t *testing.T) {
 		{"an answer beats the deadline", []change{draining, empty, asked(after, time.Hour), hooksAnswered(quorum, released)}, "Draining Reboot Drained"},
 		{"too late, and ignored", []change{draining, empty, asked(after, 10*time.Minute), hooksAnswered(released)}, "Draining Reboot Drained"},
 		{"what hooks take is not the drain's", []change{draining, empty, asked(after, time.Minute), cordonedSince(2 * time.Hour)}, "Draining wait HookAwaited"},
-		{"but a pod that comes late has an end", []change{draining, drain(fleet.Drain{Remaining: 1}), asked(after, 41*time.Minute), cordonedSince(2 * time.Hour)}, "Draining GiveBack DrainDeadline"},
 		{"a pause ends it", []change{draining, empty, asked(after, time.Minute), paused}, "Draining GiveBack Paused"},
 		{"a human's hand too", []change{draining, empty, asked(after, time.Minute), schedulable}, "Draining GiveBack CordonTaken"},
 		{"rebooted by somebody meanwhile", []change{draining, empty, asked(after, time.Minute), func(n *fleet.Node) { n.BootID = "b2" }}, "Draining Reboot RebootedEarly"},
@@ -104,6 +103,29 @@ func TestHooksAreAsked(t *testing.T) {
 	assert.Assert(t, standing.NotBefore.Equal(now.Add(4*time.Minute)))
 	again, _ := marker.Decode(annotations(step.Change))
 	assert.Equal(t, again.HookID, m.HookID)
+}
+
+// People read on the node itself which hook is awaited, also when the first of two has answered; it is written once (L4).
+func TestHookThatIsAwaitedIsNamed(t *testing.T) {
+	s := policy.DefaultSettings()
+	withHooks(&s)
+	n := node("a", draining, drain(fleet.Drain{}))
+	plan := func() *policy.Step {
+		_, step := find(t, policy.Plan(fleetOf([]fleet.Node{n, node("b")}, "a"), s), "a")
+		if step != nil {
+			assert.Equal(t, step.Act, intent.ActNote)
+			n.Marks, _ = marker.Decode(annotations(step.Change))
+			n.Marks.Report = node("a", draining).Marks.Report
+		}
+		return step
+	}
+	assert.Assert(t, plan() != nil)
+	assert.Assert(t, strings.HasPrefix(n.Marks.Waiting.Message, "hook storage is awaited"))
+	assert.Assert(t, plan() == nil, "nothing has changed")
+	hooksAnswered(released)(&n)
+	assert.Assert(t, plan() != nil)
+	assert.Assert(t, strings.HasPrefix(n.Marks.Waiting.Message, "hook quorum is awaited"), n.Marks.Waiting.Message)
+	assert.Assert(t, plan() == nil, "nothing has changed")
 }
 
 // Whatever ends a stage ends what was asked of hooks, so no answer counts twice.

@@ -58,7 +58,7 @@ type planner struct {
 	// both is the fleet, and the group of the node that is being decided on.
 	both [2]*part
 	// lost and staging are counts of the fleet as the plan leaves it; late are those that are Lost, or will
-	// be when this process has passed over them.
+	// be when this process has passed over them. schedulable are the cluster's nodes that could take pods, and stay.
 	lost, late, staging, schedulable int
 	// staying is how many nodes the cluster has, but for those that are on their way out.
 	staying int
@@ -104,7 +104,7 @@ func (p *planner) count() {
 		if n.Leaving == "" {
 			p.staying++
 		}
-		if !n.Unschedulable && n.Ready {
+		if !n.Unschedulable && n.Ready && n.Leaving == "" {
 			p.schedulable++
 		}
 		if !p.ours(n) {
@@ -233,10 +233,10 @@ func (p *planner) stand(n *fleet.Node, phase intent.Phase, act intent.Act, r Rea
 }
 
 // wait leaves a node as it is. On a node in progress people can read the reason on the node itself,
-// which is written again only when the reason changes.
+// which is written again only when the reason changes, or what a sentence names that does nothing else.
 func (p *planner) wait(n *fleet.Node, phase intent.Phase, r Reason, s Sentence) {
 	inProgress := phase != intent.PhaseIdle && phase != intent.PhaseNew && phase != intent.PhaseUnreadable && n.Labelled()
-	if inProgress && (n.Marks.Waiting == nil || n.Marks.Waiting.Reason != string(r)) && !p.stillLost(n) {
+	if inProgress && !reads(n, r, s) && !p.stillLost(n) {
 		message := s.String()
 		c := keep(n)
 		c.Marks.Waiting = &marker.Waiting{Reason: string(r), Message: marker.Clip(message, marker.MaxMessage)}
@@ -245,6 +245,12 @@ func (p *planner) wait(n *fleet.Node, phase intent.Phase, r Reason, s Sentence) 
 		return
 	}
 	p.stand(n, phase, "", r, s)
+}
+
+// reads tells if people read on a node itself what it waits for.
+func reads(n *fleet.Node, r Reason, s Sentence) bool {
+	w := n.Marks.Waiting
+	return w != nil && w.Reason == string(r) && (!s.names || w.Message == marker.Clip(s.String(), marker.MaxMessage))
 }
 
 // stillLost tells if a node that is called Lost will be called so by this process too, once it has passed over it. A

@@ -21,6 +21,8 @@ type Sentence struct {
 	holders fmt.Stringer
 	// until is when what it says may be over, by the clock alone; zero if the clock alone ends nothing.
 	until time.Time
+	// names: it differs from one moment to the next only if it names something else.
+	names bool
 }
 
 // say is a sentence; {s}, {s2}, {s3}, {n}, {n2}, {t}, {d} and {holders} stand for what the methods fill in.
@@ -52,6 +54,12 @@ func (s Sentence) lasting(d time.Duration) Sentence {
 // over is when what a sentence says may be over, by the clock alone.
 func (s Sentence) over(t time.Time) Sentence {
 	s.until = t
+	return s
+}
+
+// naming is a sentence that differs only if it names something else: nothing in it is counted or measured.
+func (s Sentence) naming() Sentence {
+	s.names = true
 	return s
 }
 

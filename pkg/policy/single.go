@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/pkg/errors"
@@ -62,19 +63,23 @@ func (p *planner) drains(n *fleet.Node) *marker.Waiting {
 }
 
 // withoutDrain asks the only node of a cluster to reboot. Whoever carries it out looks live that it is the only one.
+// What is done for a node that goes down is done here too: load balancers, the note of its workloads, hooks.
 func (p *planner) withoutDrain(n *fleet.Node) {
 	rules := p.place(n).rules
 	since, more := p.drainSince(n)
-	switch {
+	within := rules.Drain + more
+	switch why := p.unnoted(n); {
 	case p.Now.Before(p.balanced(n)):
 		p.leavesBalancers(n)
+	case why != "" && p.past(n, since, within):
+		p.giveBack(n, intent.PhaseDraining, ReasonDrainDeadline, fmt.Sprintf("its workloads could not be noted within %s: %s", within, why), true)
+	case !n.AgentReady && p.past(n, since, within):
+		p.giveBack(n, intent.PhaseDraining, ReasonDrainDeadline, fmt.Sprintf("no agent pod was Ready on the node within %s", within), true)
+	case !p.baseline(n):
 	case n.AgentReady:
-		// Whoever has to do something before the node goes down is asked here too.
 		if !p.hooked(n, intent.PhaseDraining, afterDrain, rules.Hooks.AfterDrain) {
 			p.askReboot(n, ReasonSingleNode, inPlaceMessage)
 		}
-	case p.past(n, since, rules.Drain+more):
-		p.giveBack(n, intent.PhaseDraining, ReasonDrainDeadline, "no agent pod was Ready on the node within "+(rules.Drain+more).String(), true)
 	default:
 		p.wait(n, intent.PhaseDraining, ReasonAgentNotReady, say("no agent pod is Ready on the node"))
 	}

@@ -22,6 +22,9 @@ func TestSingleNode(t *testing.T) {
 		}
 		return n
 	}
+	elsewhere := fleet.Node{Name: "y", UID: "uid-y", Ready: true, Unschedulable: true}
+	web := map[string]int{"Deployment/default/web": 1}
+	blind := looked(fleet.Checked{For: fleet.CheckBaseline, Failed: "x", Next: now.Add(time.Second)})
 	for _, tc := range []struct {
 		name   string
 		single policy.SingleNode
@@ -37,10 +40,18 @@ func TestSingleNode(t *testing.T) {
 		{"not the one that is being taken away", policy.SingleNodeAllow, []fleet.Node{node("a", prepared, leaving), other(notReady)}, "Prepared wait BeingRemoved"},
 		{"allow is for a cluster of one: another that is cordoned", policy.SingleNodeAllow, []fleet.Node{node("a", prepared), other(cordoned)}, "Prepared wait OnlySchedulableNode"},
 		{"another that isn't Ready", policy.SingleNodeAllow, []fleet.Node{node("a", prepared), other(notReady)}, "Prepared wait OnlySchedulableNode"},
+		{"another that is on its way out can't take its pods (S2)", policy.SingleNodeNever, []fleet.Node{node("a", prepared), other(leaving), elsewhere}, "Prepared wait OnlySchedulableNode"},
 		{"a pause holds here too", policy.SingleNodeAllow, []fleet.Node{node("a", prepared, paused)}, "Prepared wait Paused"},
 
 		{"no eviction", policy.SingleNodeAllow, []fleet.Node{node("a", draining)}, "Draining Reboot SingleNode"},
 		{"whatever is left on it", policy.SingleNodeAllow, []fleet.Node{node("a", draining, drain(fleet.Drain{Remaining: 3, Blocked: "x"}))}, "Draining Reboot SingleNode"},
+		{"not before its workloads are noted", policy.SingleNodeAllow, []fleet.Node{node("a", draining, unlooked)}, "Draining Check SingleNode"},
+		{"they are", policy.SingleNodeAllow, []fleet.Node{node("a", draining, looked(fleet.Checked{For: fleet.CheckBaseline, Workloads: web}))}, "Draining wait SingleNode"},
+		{"and then it goes down", policy.SingleNodeAllow, []fleet.Node{node("a", draining, noted, unlooked)}, "Draining Reboot SingleNode"},
+		{"they can't be", policy.SingleNodeAllow, []fleet.Node{node("a", draining, blind)}, "Draining wait CheckFailing"},
+		{"which is not waited for for ever (L2)", policy.SingleNodeAllow, []fleet.Node{node("a", draining, blind, cordonedSince(time.Hour))}, "Draining GiveBack DrainDeadline"},
+		{"a new leader looks first, however late", policy.SingleNodeAllow, []fleet.Node{node("a", draining, unlooked, cordonedSince(time.Hour))}, "Draining Check SingleNode"},
+		{"workloads are looked for after the soak", policy.SingleNodeAllow, []fleet.Node{node("a", verifying(time.Minute), noted)}, "Verifying Check WorkloadsAwaited"},
 		{"not without its agent", policy.SingleNodeAllow, []fleet.Node{node("a", draining, agentAway)}, "Draining wait AgentNotReady"},
 		{"for which it doesn't wait for ever", policy.SingleNodeAllow, []fleet.Node{node("a", draining, agentAway, cordonedSince(time.Hour))}, "Draining GiveBack DrainDeadline"},
 		{"nor when somebody took the cordon away", policy.SingleNodeAllow, []fleet.Node{node("a", draining, schedulable)}, "Draining GiveBack CordonTaken"},

@@ -12,7 +12,7 @@ import (
 
 // Verify is what must be well after an update, beside the node.
 type Verify struct {
-	// Pods must be Ready on the node itself before it takes others again.
+	// Pods must be Ready on the node itself before it takes others again, and still when its soak is over.
 	Pods []PodSelector
 	// Deadline is how long pods and workloads are waited for. Default 10 min.
 	Deadline time.Duration
@@ -26,7 +26,8 @@ type OnWorkloads string
 
 // What is made of them.
 const (
-	// FailOnWorkloads: they are waited for, and by the deadline the attempt ends as failed, which counts against the version.
+	// FailOnWorkloads: they are waited for, and by the deadline the attempt ends as failed, which counts against the version
+	// if nothing else can be to blame.
 	FailOnWorkloads OnWorkloads = "fail"
 	// IgnoreWorkloads: nobody looks at them.
 	IgnoreWorkloads OnWorkloads = "ignore"
@@ -67,6 +68,9 @@ func (p *planner) check(n *fleet.Node, phase intent.Phase, q Check, since time.T
 	r, message := waiting, say("what must be well is looked at")
 	if l != nil && l.For == q.For {
 		message = verbatim(l.Unwell)
+		if q.For == fleet.CheckVolumes {
+			message = message.naming()
+		}
 		if l.Failed != "" {
 			r, message = ReasonCheckFailing, verbatim(l.Failed)
 		}
@@ -83,10 +87,14 @@ func (p *planner) check(n *fleet.Node, phase intent.Phase, q Check, since time.T
 // baseline notes, before the first eviction, which workloads have Ready pods on the node; false: it is being made. Who
 // takes over in the middle of a drain takes what is left for it, which makes the later check weaker, never stricter.
 func (p *planner) baseline(n *fleet.Node) bool {
-	if p.place(n).rules.Verify.OnWorkloads != FailOnWorkloads || n.Marks.Disruption.Workloads != nil || n.Drain != nil {
+	if p.noted(n) {
 		return true
 	}
-	l, ok := p.check(n, intent.PhaseDraining, Check{For: fleet.CheckBaseline}, time.Time{}, ReasonDraining)
+	r := ReasonDraining
+	if p.leftInPlace(n) {
+		r = ReasonSingleNode
+	}
+	l, ok := p.check(n, intent.PhaseDraining, Check{For: fleet.CheckBaseline}, time.Time{}, r)
 	if !ok {
 		return false
 	}
@@ -95,22 +103,37 @@ func (p *planner) baseline(n *fleet.Node) bool {
 	}
 	c := keep(n)
 	c.Marks.Disruption.Workloads = l.Workloads
-	p.step(n, intent.PhaseDraining, intent.ActNote, ReasonDraining, fmt.Sprintf("%d workloads have Ready pods here", len(l.Workloads)), c)
+	p.step(n, intent.PhaseDraining, intent.ActNote, r, fmt.Sprintf("%d workloads have Ready pods here", len(l.Workloads)), c)
 	return false
 }
 
-// podsUnwell tells if pods that the policy wants on the node itself were seen not to be well there.
-func (p *planner) podsUnwell(n *fleet.Node) bool {
-	return len(p.place(n).rules.Verify.Pods) > 0 && n.Checked != nil && n.Checked.For == fleet.CheckPods && !n.Checked.Well()
+// noted tells if a node needs no baseline any more.
+func (p *planner) noted(n *fleet.Node) bool {
+	return p.place(n).rules.Verify.OnWorkloads != FailOnWorkloads || n.Marks.Disruption.Workloads != nil || n.Drain != nil
 }
 
-// podsAwaited settles a node that is well but for pods that must be Ready on it; false: they are.
-func (p *planner) podsAwaited(n *fleet.Node) bool {
+// unnoted is why the baseline that a node needs can't be made; empty if nobody knows of anything.
+func (p *planner) unnoted(n *fleet.Node) string {
+	if l := n.Checked; l != nil && l.For == fleet.CheckBaseline && !p.noted(n) {
+		return l.Failed
+	}
+	return ""
+}
+
+// podsUnwell tells if pods that the policy wants on the node itself were seen not to be well there, since some time.
+func (p *planner) podsUnwell(n *fleet.Node, since time.Time) bool {
+	l := n.Checked
+	return len(p.place(n).rules.Verify.Pods) > 0 && l != nil && l.For == fleet.CheckPods && !l.At.Before(since) && !l.Well()
+}
+
+// podsAwaited settles a node that is well but for pods that must be Ready on it; false: they are, and were since some
+// time.
+func (p *planner) podsAwaited(n *fleet.Node, phase intent.Phase, since time.Time) bool {
 	v := &p.place(n).rules.Verify
 	if len(v.Pods) == 0 {
 		return false
 	}
-	if p.podsUnwell(n) && p.isLost(n) {
+	if p.podsUnwell(n, since) && p.isLost(n) {
 		what := "is back, but " + n.Checked.Unwell + n.Checked.Failed
 		if p.Now.Before(n.Checked.Next) {
 			p.wakeAt(n.Checked.Next)
@@ -121,8 +144,24 @@ func (p *planner) podsAwaited(n *fleet.Node) bool {
 		p.step(n, intent.PhaseLost, intent.ActCheck, ReasonLost, n.Name+" "+what, nil).Check = &Check{For: fleet.CheckPods, Pods: v.Pods}
 		return true
 	}
-	_, ok := p.check(n, intent.PhaseReturning, Check{For: fleet.CheckPods, Pods: v.Pods}, time.Time{}, ReasonPodsAwaited)
+	_, ok := p.check(n, phase, Check{For: fleet.CheckPods, Pods: v.Pods}, since, ReasonPodsAwaited)
 	return !ok
+}
+
+// podsAwaitedAgain settles a node whose soak is over as podsAwaited does. Right after a reboot pods are still called
+// Ready that the kubelet has not looked at since; after the soak it has.
+func (p *planner) podsAwaitedAgain(n *fleet.Node) bool {
+	soaked := p.soaked(n)
+	if l := n.Checked; l != nil && l.For == fleet.CheckWorkloads && !l.At.Before(soaked) {
+		// Workloads are looked at only after these pods were well, and that look has taken the place of theirs.
+		return false
+	}
+	return p.podsAwaited(n, intent.PhaseVerifying, soaked)
+}
+
+// soaked is when the soak that runs is over.
+func (p *planner) soaked(n *fleet.Node) time.Time {
+	return n.Marks.Disruption.Soak.Add(p.place(n).rules.Soak)
 }
 
 // workloadsAwaited settles a node whose soak is over but whose workloads are less Ready than before; false: it can end.
@@ -131,15 +170,14 @@ func (p *planner) workloadsAwaited(n *fleet.Node) bool {
 	if r.Verify.OnWorkloads != FailOnWorkloads || len(d.Workloads) == 0 || p.workloadsLate(n) {
 		return false
 	}
-	_, ok := p.check(n, intent.PhaseVerifying, Check{For: fleet.CheckWorkloads, Workloads: d.Workloads}, d.Soak.Add(r.Soak), ReasonWorkloadsAwaited)
+	_, ok := p.check(n, intent.PhaseVerifying, Check{For: fleet.CheckWorkloads, Workloads: d.Workloads}, p.soaked(n), ReasonWorkloadsAwaited)
 	return !ok
 }
 
 // workloadsLate tells if the workloads have had their time, and this process has looked at them since it leads.
 func (p *planner) workloadsLate(n *fleet.Node) bool {
-	r := p.place(n).rules
 	if n.Checked == nil || n.Checked.For != fleet.CheckWorkloads || n.Checked.Well() {
 		return false
 	}
-	return p.past(n, n.Marks.Disruption.Soak.Add(r.Soak), r.Verify.Deadline)
+	return p.past(n, p.soaked(n), p.place(n).rules.Verify.Deadline)
 }

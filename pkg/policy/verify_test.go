@@ -81,12 +81,130 @@ func TestVerify(t *testing.T) {
 		{"well, but a hook is silent", both, []change{back(v2), looked(fleet.Checked{For: fleet.CheckPods}), asked("before-uncordon.", time.Hour)}, "Lost wait Lost"},
 		{"a hook is silent, and a new leader looks for pods first", both, []change{back(v2), unlooked, asked("before-uncordon.", time.Hour)}, "Returning Check PodsAwaited"},
 		{"a new leader calls nothing Lost that it hasn't looked at", withPods, []change{back(v2), unlooked, issued(time.Hour)}, "Returning Check PodsAwaited"},
+
+		{"pods of its own are looked at again after the soak", withPods, []change{soaked(0), looked(fleet.Checked{For: fleet.CheckPods, At: ago})}, "Verifying Check PodsAwaited"},
+		{"and not in it", withPods, []change{soaked(-time.Second), looked(noCNI)}, "Verifying wait Soaking"},
+		{"they are still Ready", withPods, []change{soaked(0), looked(fleet.Checked{For: fleet.CheckPods})}, "Verifying Finish Updated"},
+		{"they were called Ready by what the kubelet said before the reboot", withPods, []change{soaked(0), looked(noCNI)}, "Verifying wait PodsAwaited"},
+		{"nobody can look at them", withPods, []change{soaked(0), looked(fleet.Checked{For: fleet.CheckPods, Failed: "x", Next: soon})}, "Verifying wait CheckFailing"},
+		{"then workloads", withPods, []change{soaked(0), noted, looked(fleet.Checked{For: fleet.CheckPods})}, "Verifying Check WorkloadsAwaited"},
+		{"and no pods any more", withPods, []change{soaked(0), noted, looked(missing)}, "Verifying wait WorkloadsAwaited"},
+		{"all is well", withPods, []change{soaked(0), noted, looked(fleet.Checked{For: fleet.CheckWorkloads})}, "Verifying Finish Updated"},
+		{"the soak began anew", withPods, []change{soaked(0), noted, looked(fleet.Checked{For: fleet.CheckWorkloads, At: ago})}, "Verifying Check PodsAwaited"},
+		{"not Ready for too long", withPods, []change{soaked(10 * time.Minute), looked(noCNI)}, "Lost wait Lost"},
+		{"a new leader passes over it first", withPods, []change{soaked(10 * time.Minute), looked(noCNI), firstLook}, "Verifying wait PodsAwaited"},
+		{"and looks first", withPods, []change{soaked(10 * time.Minute), unlooked}, "Verifying Check PodsAwaited"},
+		{"Lost after the soak, and looked at on and on", withPods, []change{soaked(10 * time.Minute), looked(fleet.Checked{For: fleet.CheckPods, Unwell: "x", Next: ago})}, "Lost Check Lost"},
+		{"late after the soak, and well", withPods, []change{soaked(time.Hour), looked(fleet.Checked{For: fleet.CheckPods})}, "Verifying Finish Updated"},
+		{"nothing is cordoned again for it", withPods, []change{soaked(time.Hour), noted, looked(fleet.Checked{For: fleet.CheckPods})}, "Verifying Check WorkloadsAwaited"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			standing, _ := planOf(t, tc.set, tc.changes...)
 			assert.Equal(t, verdict(standing), tc.want, "%s", standing.Sentence)
 		})
 	}
+}
+
+// After the soak pods of the node are looked at until they are well, then workloads until they are, and no look goes
+// back to what the other has settled; then the node is done (L1, S7).
+func TestLooksInTurn(t *testing.T) {
+	set := policy.DefaultSettings()
+	withPods(&set)
+	n := node("a", verifying(time.Minute), noted, looked(fleet.Checked{For: fleet.CheckPods, At: now.Add(-time.Minute)}))
+	s := fleetOf(nil, "a")
+	var looks []fleet.CheckFor
+	unwell := map[fleet.CheckFor]int{fleet.CheckPods: 2, fleet.CheckWorkloads: 3}
+	for range 100 {
+		s.Nodes = []fleet.Node{n, node("b")}
+		_, step := find(t, policy.Plan(s, set), "a")
+		if step == nil {
+			s.Now = s.Now.Add(time.Second)
+			continue
+		}
+		switch step.Act {
+		case intent.ActNote:
+			n.Marks = step.Change.Marks
+		case intent.ActCheck:
+			n.Checked = &fleet.Checked{For: step.Check.For, At: s.Now, Next: s.Now.Add(5 * time.Second)}
+			looks = append(looks, step.Check.For)
+			if unwell[step.Check.For] > 0 {
+				unwell[step.Check.For]--
+				n.Checked.Unwell = "x"
+			}
+		default:
+			assert.Equal(t, step.Reason, policy.ReasonUpdated)
+			assert.DeepEqual(t, looks, []fleet.CheckFor{fleet.CheckPods, fleet.CheckPods, fleet.CheckPods,
+				fleet.CheckWorkloads, fleet.CheckWorkloads, fleet.CheckWorkloads, fleet.CheckWorkloads})
+			return
+		}
+	}
+	t.Fatalf("it has no end: %v", looks)
+}
+
+// A node whose own pods aren't Ready after the soak is Lost, holds its slot and lends it on (L3); it is in service, so
+// nothing says that it is cordoned.
+func TestPodsThatAreNotReadyAfterTheSoak(t *testing.T) {
+	set := policy.DefaultSettings()
+	withPods(&set)
+	unwell := node("a", verifying(time.Hour), looked(fleet.Checked{For: fleet.CheckPods, Unwell: "no pod of app=cni is there", Next: now.Add(time.Second)}))
+	out := policy.Plan(fleetOf([]fleet.Node{unwell, node("b", prepared), node("c")}, "a"), set)
+	assert.Equal(t, out.Lent, 1)
+	standing, step := find(t, out, "a")
+	assert.Equal(t, standing.Sentence.String(), "a is back, but no pod of app=cni is there; it counts as Lost until it is healthy, deleted, or its label is removed")
+	assert.Assert(t, step.Act == intent.ActNote && !step.FreesSlot && step.Change.Unschedulable == nil && step.Change.Marks.Disruption != nil)
+	standing, _ = find(t, out, "b")
+	assert.Equal(t, standing.Act, intent.ActCordon)
+}
+
+// Workloads are held against a version only if they were seen, and while no other node is out of service: its pods may
+// be those that are missing. So one slow host doesn't stop the version for the whole fleet (L3).
+func TestWorkloadsAndWhoIsToBlame(t *testing.T) {
+	unwell := func(name string) fleet.Node {
+		return node(name, verifying(time.Hour), noted, looked(fleet.Checked{For: fleet.CheckWorkloads, Unwell: "x"}))
+	}
+	for _, tc := range []struct {
+		name   string
+		other  []change
+		blamed bool
+	}{
+		{"nothing goes on elsewhere", nil, true},
+		{"another waits for its turn", []change{prepared}, true},
+		{"another's soak runs", []change{verifying(time.Second)}, true},
+		{"another isn't Ready in its soak", []change{verifying(time.Second), notReady}, false},
+		{"another was cordoned again", []change{verifying(time.Second), cordoned}, false},
+		{"another is drained", []change{draining}, false},
+		{"another was asked to reboot", []change{rebooting}, false},
+		{"another reboots", []change{busy}, false},
+		{"another is Lost", []change{lost}, false},
+		{"another is back and cordoned", []change{back(v2)}, false},
+		{"another undoes what it had activated", []change{resetting}, false},
+		{"what another stands at can't be read", []change{draining, func(n *fleet.Node) { n.Problems = []marker.Problem{{}} }}, false},
+	} {
+		out := policy.Plan(fleetOf([]fleet.Node{unwell("a"), node("b", tc.other...)}, "a"), policy.DefaultSettings())
+		_, step := find(t, out, "a")
+		assert.Equal(t, step.Reason, policy.ReasonWorkloadsUnwell)
+		f := step.Change.Marks.Failure
+		assert.Check(t, f.Count == 1 && f.RetryAfter.After(now) && len(f.Versions) == 1, "%s: %+v", tc.name, f)
+		assert.Check(t, (len(f.Broken) == 1) == tc.blamed, "%s: %v", tc.name, f.Broken)
+	}
+	blind := node("a", verifying(time.Hour), noted, looked(fleet.Checked{For: fleet.CheckWorkloads, Failed: "x"}))
+	_, step := find(t, policy.Plan(fleetOf([]fleet.Node{blind, node("b")}, "a"), policy.DefaultSettings()), "a")
+	assert.Assert(t, step.Change.Marks.Failure.Count == 1 && step.Change.Marks.Failure.Broken == nil, "nobody could look")
+
+	var nodes []fleet.Node
+	for _, name := range []string{"a", "b", "c", "d"} {
+		nodes = append(nodes, unwell(name))
+	}
+	nodes = append(nodes, node("e", lost), node("f", prepared), node("g"))
+	set := policy.DefaultSettings()
+	set.MaxUnavailable = policy.Count(5)
+	out := policy.Plan(fleetOf(nodes, "a", "b", "c", "d", "e"), set)
+	for i := range 4 {
+		_, step := find(t, out, nodes[i].Name)
+		nodes[i].Marks = step.Change.Marks
+	}
+	standing, _ := find(t, policy.Plan(fleetOf(nodes, "e"), set), "f")
+	assert.Equal(t, standing.Act, intent.ActCordon, "%s", standing.Sentence)
 }
 
 // What a look is for goes with its step, and what it found goes into the record.

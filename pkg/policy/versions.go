@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 )
 
@@ -132,9 +133,34 @@ func (p *planner) countFailed(n *fleet.Node, late bool) {
 	}
 }
 
-// blamesVersion tells if a failure is the version's own, as far as anybody can tell.
+// blamesVersion tells if a failure is the version's own, as far as anybody can tell from the node alone.
 func (r Reason) blamesVersion() bool {
-	return r == ReasonRebootFailed || r == ReasonRolledBack || r == ReasonWorkloadsUnwell
+	return r == ReasonRebootFailed || r == ReasonRolledBack
+}
+
+// workloadsBlameVersion tells if workloads that did not come back are held against the version that a node has now: they
+// were seen, and no other node in our hands could be where their pods are missing.
+func (p *planner) workloadsBlameVersion(n *fleet.Node) bool {
+	if n.Checked.Failed != "" {
+		return false
+	}
+	for i := range p.Nodes {
+		if other := &p.Nodes[i]; other.UID != n.UID && p.outOfService(other) {
+			return false
+		}
+	}
+	return true
+}
+
+// outOfService tells if a node is in our hands and isn't back, as far as anybody can tell.
+func (p *planner) outOfService(n *fleet.Node) bool {
+	switch n.Phase() {
+	case intent.PhaseVerifying:
+		return n.Unschedulable || !n.Ready || p.isLost(n)
+	case intent.PhaseResetting:
+		return true
+	}
+	return n.Disrupted()
 }
 
 // see notes versions that nobody in this cluster has seen before.

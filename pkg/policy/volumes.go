@@ -23,7 +23,8 @@ func (p *planner) volumesAwaited(n *fleet.Node) bool {
 	if v.Wait == 0 || d.Asked != nil {
 		return false
 	}
-	seen := n.Checked != nil && n.Checked.For == fleet.CheckVolumes
+	// What was seen before pods came late says nothing of their volumes.
+	seen := n.Checked != nil && n.Checked.For == fleet.CheckVolumes && (d.Late == nil || !n.Checked.At.Before(*d.Late))
 	switch {
 	case seen && !n.Checked.Well() && d.Drained == nil:
 		// The wait begins, for whoever leads.
@@ -45,19 +46,10 @@ func (p *planner) volumesAwaited(n *fleet.Node) bool {
 	if seen {
 		q.Attachments = n.Checked.Attachments
 	}
-	_, ok := p.check(n, intent.PhaseDraining, q, time.Time{}, ReasonVolumesAttached)
-	return !ok
-}
-
-// drainSince is since when a drain has its time, and how much more than that. What volumes and hooks take on the empty
-// node is theirs; if pods come late the drain has its time once more.
-func (p *planner) drainSince(n *fleet.Node) (time.Time, time.Duration) {
-	d, r := n.Marks.Disruption, p.place(n).rules
-	switch {
-	case d.Asked != nil:
-		return *d.Asked, longestHook(r.Hooks.AfterDrain)
-	case d.Drained != nil:
-		return *d.Drained, r.Volumes.Wait
+	since := time.Time{}
+	if d.Late != nil {
+		since = *d.Late
 	}
-	return d.Since, 0
+	_, ok := p.check(n, intent.PhaseDraining, q, since, ReasonVolumesAttached)
+	return !ok
 }

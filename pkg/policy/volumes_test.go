@@ -55,3 +55,22 @@ func TestFLUO_30(t *testing.T) {
 	_, step = planOf(t, byDefault, draining, empty, looked(fleet.Checked{For: fleet.CheckVolumes, Attachments: []string{"csi-1"}, Unwell: "x"}), since(time.Minute))
 	assert.DeepEqual(t, step.Check.Attachments, []string{"csi-1"})
 }
+
+// People read on the node itself which volume is awaited, also when the first of two is detached; it is written once (L4).
+func TestVolumeThatIsAwaitedIsNamed(t *testing.T) {
+	n := node("a", draining, drain(fleet.Drain{}))
+	plan := func(volume string) *policy.Step {
+		looked(fleet.Checked{For: fleet.CheckVolumes, Attachments: []string{volume}, Unwell: volume + " is still attached", Next: now.Add(time.Second)})(&n)
+		_, step := find(t, policy.Plan(fleetOf([]fleet.Node{n, node("b")}, "a"), policy.DefaultSettings()), "a")
+		if step != nil {
+			assert.Equal(t, step.Act, intent.ActNote)
+			n.Marks = step.Change.Marks
+		}
+		return step
+	}
+	for _, volume := range []string{"volume v", "volume w"} {
+		assert.Assert(t, plan(volume) != nil)
+		assert.Equal(t, n.Marks.Waiting.Message, volume+" is still attached")
+		assert.Assert(t, plan(volume) == nil, "nothing has changed")
+	}
+}
