@@ -85,6 +85,8 @@ func (c *Change) fail(version string, r Reason, message string, now time.Time, s
 // blame holds a failure that was counted against the version, for which nothing starts when too many nodes do.
 func (c *Change) blame(version string) {
 	c.Marks.Failure.Broken = remembered(c.Marks.Failure.Broken, version)
+}
+
 // succeed ends a node's failures. What other versions are to blame for stays: nodes that are offered no better one yet
 // must not be led into it.
 func (c *Change) succeed(version string) {
