@@ -36,27 +36,35 @@ func (t *Term) look(ctx context.Context, step policy.Step) {
 	l.running = true
 	t.mu.Unlock()
 	t.c.Spawn(func() {
-		obstacle, message, err := t.c.Drainer.Forecast(ctx, step.Node, *step.Eviction)
-		if err != nil {
-			obstacle, message = fleet.ObstacleUnknown, err.Error()
+		found := fleet.Forecast{}
+		var err error
+		found.Obstacle, found.Message, err = t.c.Drainer.Forecast(ctx, step.Node, *step.Eviction)
+		if err == nil && found.Obstacle == fleet.ObstacleNone && step.Check != nil {
+			var checked fleet.Checked
+			checked, err = t.c.Cluster.Check(ctx, step.Node, *step.Check)
+			found.Workloads = checked.Workloads
 		}
-		t.foreseen(l, obstacle, message)
+		if err != nil {
+			found.Obstacle, found.Message = fleet.ObstacleUnknown, err.Error()
+		}
+		t.foreseen(l, found)
 	})
 }
 
-func (t *Term) foreseen(l *looking, o fleet.Obstacle, message string) {
+func (t *Term) foreseen(l *looking, found fleet.Forecast) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	l.running = false
 	switch {
-	case o == fleet.ObstacleNone:
+	case found.Obstacle == fleet.ObstacleNone:
 		l.pause = 0
 	case l.pause == 0:
 		l.pause = lookSoon
 	default:
 		l.pause = min(2*l.pause, lookLate)
 	}
-	now := t.c.Now()
-	l.found = &fleet.Forecast{At: now, Next: now.Add(l.pause), Obstacle: o, Message: message}
+	found.At = t.c.Now()
+	found.Next = found.At.Add(l.pause)
+	l.found = &found
 	t.Changed()
 }

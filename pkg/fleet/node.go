@@ -87,6 +87,8 @@ type Forecast struct {
 	// Obstacle is what kind of thing that is, and Message a sentence on it.
 	Obstacle Obstacle
 	Message  string
+	// Workloads are those that had Ready pods on the node, as in Checked; nil if nobody asked for them.
+	Workloads map[string]int
 }
 
 // Obstacle is a kind of thing that keeps a node from being drained.

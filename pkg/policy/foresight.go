@@ -38,7 +38,11 @@ func (p *planner) unseen(c *candidate, counted bool) bool {
 			part.take(n, counted)
 		}
 	}
-	p.step(n, intent.PhasePrepared, intent.ActLook, ReasonLooking, "its pods and their budgets are looked at before the cordon", nil).Eviction = e
+	step := p.step(n, intent.PhasePrepared, intent.ActLook, ReasonLooking, "its pods and their budgets are looked at before the cordon", nil)
+	step.Eviction = e
+	if c.part.rules.Verify.OnWorkloads == FailOnWorkloads {
+		step.Check = &Check{For: fleet.CheckBaseline}
+	}
 	return true
 }
 

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -157,6 +158,9 @@ func (p *planner) disrupt(c *candidate) {
 	change := keep(n)
 	change.Marks.Intent.RebootFrom = n.BootID
 	change.Marks.Disruption = &marker.Disruption{Since: at, WasUnschedulable: n.Unschedulable}
+	if f := n.Forecast; f != nil && c.part.rules.Verify.OnWorkloads == FailOnWorkloads && p.looksAhead(c) && len(f.Workloads) > 0 {
+		change.Marks.Disruption.Workloads = maps.Clone(f.Workloads)
+	}
 	change.exclude(n, c.part.rules)
 	change.protect(n, c.part.rules)
 	change.Marks.Waiting = p.drains(n)

@@ -84,8 +84,8 @@ func (p *planner) check(n *fleet.Node, phase intent.Phase, q Check, since time.T
 	return nil, false
 }
 
-// baseline notes, before the first eviction, which workloads have Ready pods on the node; false: it is being made. Who
-// takes over in the middle of a drain takes what is left for it, which makes the later check weaker, never stricter.
+// baseline notes, before the first eviction, which workloads have Ready pods on the node, unless that was seen before the
+// cordon; false: it is being made. Who takes over in the middle of a drain takes what is left for it, which makes the later check weaker, never stricter.
 func (p *planner) baseline(n *fleet.Node) bool {
 	if p.noted(n) {
 		return true

@@ -18,6 +18,8 @@ type outage struct {
 	// since is when it began, at which revision.
 	since    time.Time
 	revision int64
+	// looked is the revision at which what the node carries was looked at before it began, or that at which it began.
+	looked int64
 	// empty is when nothing was left to evict for the first time; zero: something still is.
 	empty time.Time
 	// evicting: something was evicted.
@@ -30,7 +32,10 @@ type outage struct {
 func (c *checks) outage(actor string, controller bool, before, after *corev1.Node) {
 	k := c.of(after)
 	if has(after, marker.KeyDisruption) && !has(before, marker.KeyDisruption) {
-		k.out = outage{since: c.w.now, revision: c.w.server.Revision()}
+		k.out = outage{since: c.w.now, revision: c.w.server.Revision(), looked: c.w.server.Revision()}
+		if p := c.w.controllerNamed(actor); p != nil && carries(after) != nil {
+			k.out.looked = p.checked[lookedFor{after.Name, fleet.CheckBaseline}]
+		}
 		c.look(after)
 	}
 	id := annotation(after, marker.KeyHookID)
@@ -143,8 +148,8 @@ func (c *checks) baselined(actor string, p *corev1.Pod) {
 		app := pod.Labels[appKey]
 		levels := c.carried.workloads[app]
 		t := c.carried.pods[string(pod.UID)]
-		least, most := rangeSince(levels, k.out.revision)
-		if least == 0 || !t.ready || t.since > k.out.revision || pod.DeletionTimestamp != nil {
+		least, most := rangeSince(levels, k.out.looked)
+		if least == 0 || !t.ready || t.since > k.out.looked || pod.DeletionTimestamp != nil {
 			continue
 		}
 		noted, ok := stands[ofReplicaSet+app]
