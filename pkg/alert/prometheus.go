@@ -23,6 +23,8 @@ const (
 	timeout = 10 * time.Second
 	// maxAnswer is far above what thousands of alerts take.
 	maxAnswer = 16 << 20
+	// maxWarning is how much of a warning people read.
+	maxWarning = 200
 )
 
 // Prometheus asks by HTTP.
@@ -32,7 +34,9 @@ type Prometheus struct{ Client *http.Client }
 type answer struct {
 	Status string `json:"status"`
 	Error  string `json:"error"`
-	Data   *struct {
+	// Warnings say what is missing in an answer that is given all the same, for example by Thanos without one of its stores.
+	Warnings []string `json:"warnings"`
+	Data     *struct {
 		// Alerts are the answer to the question for alerts.
 		Alerts []struct {
 			Labels map[string]string `json:"labels"`
@@ -107,6 +111,8 @@ func (p Prometheus) get(ctx context.Context, at string) (*answer, error) {
 		return nil, errors.Wrap(err, "reading the alerts")
 	case a.Status != "success" || a.Data == nil:
 		return nil, errors.Errorf("the answer is no success: %q", a.Status)
+	case len(a.Warnings) > 0:
+		return nil, errors.Errorf("the answer may not be whole, it comes with the warning %.*q", maxWarning, a.Warnings[0])
 	}
 	return &a, nil
 }

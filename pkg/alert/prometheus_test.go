@@ -3,6 +3,7 @@ package alert_test
 import (
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"gotest.tools/v3/assert"
@@ -30,6 +31,11 @@ func TestAsk(t *testing.T) {
 		{"a query that finds something", "up == 0", 200, `{"status":"success","data":{"resultType":"vector","result":[{"metric":{"job":"etcd"},"value":[1,"0"]}]}}`, []fleet.Alert{{Name: `{job="etcd"}`}}, ""},
 		{"a query that gives no vector", "1", 200, `{"status":"success","data":{"resultType":"scalar","result":[1,"1"]}}`, nil, "reading the alerts"},
 		{"a mistake in the query", "up ==", 400, `{"status":"error","errorType":"bad_data","error":"parse error"}`, nil, "400 Bad Request: parse error"},
+		{"a query that not all have answered", "up == 0", 200, `{"status":"success","data":{"resultType":"vector","result":[]},"warnings":["partial response: no store"]}`, nil,
+			`with the warning "partial response: no store"`},
+		{"alerts that not all have told", "", 200, `{"status":"success","data":{"alerts":[]},"warnings":["partial response: no rule","no other"]}`, nil, `the warning "partial response: no rule"`},
+		{"a long warning", "", 200, `{"status":"success","data":{"alerts":[]},"warnings":["` + strings.Repeat("x", 1000) + `"]}`, nil, `warning "` + strings.Repeat("x", 200) + `"`},
+		{"no warning, but a remark", "up == 0", 200, `{"status":"success","data":{"resultType":"vector","result":[]},"warnings":[],"infos":["PromQL info: metric might not be a counter"]}`, nil, ""},
 		{"no list", "", 200, `{"status":"success","data":{}}`, nil, "holds no list of alerts"},
 		{"no data", "", 200, `{"status":"success"}`, nil, "no success"},
 		{"an error", "", 200, `{"status":"error"}`, nil, "no success"},

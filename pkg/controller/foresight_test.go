@@ -181,10 +181,17 @@ func TestForcedDrain(t *testing.T) {
 	f.until("a is managed", a.updatedTo(v1))
 	f.release(v2)
 	f.until("a is held up", a.waitsFor(policy.ReasonEvictionBlocked, "default/web"))
+	pods := f.client.CoreV1().Pods("default")
+	f.until("web is deleted", func() bool {
+		p, err := pods.Get(t.Context(), "web", metav1.GetOptions{})
+		assert.NilError(t, err, "it is gone, and no kubelet said so")
+		return p.DeletionTimestamp != nil
+	})
+	passBy(t, time.Second)
+	assert.Equal(t, a.rebooted(), 0)
+	// The kubelet's word.
+	assert.NilError(t, pods.Delete(t.Context(), "web", metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}))
 	f.until("a is updated", a.updatedTo(v2))
-	pods, err := f.client.CoreV1().Pods("default").List(t.Context(), metav1.ListOptions{})
-	assert.NilError(t, err)
-	assert.Equal(t, len(pods.Items), 0)
 	assert.Equal(t, a.rebooted(), 1)
 }
 

@@ -10,6 +10,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/sirupsen/logrus"
 	"k8s.io/client-go/kubernetes"
+	typedcoordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	restclient "k8s.io/client-go/rest"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/telemetry"
@@ -26,9 +28,9 @@ func Start(ctx context.Context, o Options, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	client, err := kubernetes.NewForConfig(config)
+	client, err := newClient(config)
 	if err != nil {
-		return errors.Wrap(err, "making a client of the API server")
+		return err
 	}
 	registry := prometheus.NewRegistry()
 	telemetry.RegisterBuildInfo(registry, "controller")
@@ -43,3 +45,25 @@ func Start(ctx context.Context, o Options, out io.Writer) error {
 		Handlers: map[string]http.Handler{"/plan": PlanHandler(c.Plan)},
 	})
 }
+
+// newClient returns a client whose requests for Leases don't wait for its others: many drains at once may use up what
+// it allows itself, and that must cost nobody the lead.
+func newClient(config *restclient.Config) (kubernetes.Interface, error) {
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, errors.Wrap(err, "making a client of the API server")
+	}
+	leases, err := typedcoordination.NewForConfig(config)
+	if err != nil {
+		return nil, errors.Wrap(err, "making a client of the API server for Leases")
+	}
+	return electing{client, leases}, nil
+}
+
+type electing struct {
+	kubernetes.Interface
+	leases typedcoordination.CoordinationV1Interface
+}
+
+// CoordinationV1 implements kubernetes.Interface.
+func (e electing) CoordinationV1() typedcoordination.CoordinationV1Interface { return e.leases }

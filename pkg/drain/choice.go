@@ -18,6 +18,11 @@ import (
 
 // Pods lists live what is still to go from the node, sorted.
 func (d *Drainer) Pods(ctx context.Context, node string, e policy.Eviction) ([]corev1.Pod, error) {
+	return d.list(ctx, node, e, true)
+}
+
+// list is Pods; unless it is to be fresh, a DaemonSet that was there a moment ago is there.
+func (d *Drainer) list(ctx context.Context, node string, e policy.Eviction, fresh bool) ([]corev1.Pod, error) {
 	leave := func(p corev1.Pod) kubectldrain.PodDeleteStatus {
 		if d.stays(p, e) {
 			return kubectldrain.MakePodDeleteStatusSkip()
@@ -25,7 +30,7 @@ func (d *Drainer) Pods(ctx context.Context, node string, e policy.Eviction) ([]c
 		return kubectldrain.MakePodDeleteStatusOkay()
 	}
 	h := &kubectldrain.Helper{
-		Ctx: ctx, Client: d.Client,
+		Ctx: ctx, Client: remembering{d.Client, d, fresh},
 		Force: true, IgnoreAllDaemonSets: true, DeleteEmptyDirData: true, GracePeriodSeconds: -1,
 		Out: io.Discard, ErrOut: io.Discard,
 		AdditionalFilters: []kubectldrain.PodFilter{leave},
@@ -71,15 +76,25 @@ const (
 	nodeCritical    = clusterCritical + 1000
 )
 
-// turn is when a pod goes: the lower first, and the next only when nothing of those before is left.
+// turn is when a pod goes: the lower first, and the next only when nothing of those before is left. The priorities of
+// users' own classes share one, for there may be many of them, and each turn takes as long as its slowest pod.
 func turn(p *corev1.Pod) int {
-	switch v := p.Spec.Priority; {
-	case v == nil || *v < clusterCritical:
+	switch v := priority(p); {
+	case v <= 0:
 		return 0
-	case *v < nodeCritical:
+	case v < clusterCritical:
 		return 1
+	case v < nodeCritical:
+		return 2
 	}
-	return 2
+	return 3
+}
+
+func priority(p *corev1.Pod) int32 {
+	if p.Spec.Priority == nil {
+		return 0
+	}
+	return *p.Spec.Priority
 }
 
 // first keeps the pods whose turn it is.

@@ -20,9 +20,9 @@ import (
 // Forecast looks at the pods of a node that isn't cordoned yet, and at the PodDisruptionBudgets of their namespaces, and
 // says with one sentence what would keep a drain from its end now.
 func (d *Drainer) Forecast(ctx context.Context, node string, e policy.Eviction) (fleet.Obstacle, string, error) {
-	ctx, cancel := context.WithTimeout(ctx, passTime)
+	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
-	pods, err := d.Pods(ctx, node, e)
+	pods, err := d.list(ctx, node, e, false)
 	if err != nil {
 		return "", "", err
 	}

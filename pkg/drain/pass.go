@@ -1,8 +1,10 @@
 package drain
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -11,13 +13,25 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
 
-// passTime bounds one pass.
-const passTime = 10 * time.Second
+const (
+	// lookTime bounds the listing of a pass, and a look ahead.
+	lookTime = 10 * time.Second
+	// beginTime is for how long a pass begins evictions once it has listed. Those that it doesn't get to are the first of
+	// the next pass.
+	beginTime = 5 * time.Second
+	// answerTime bounds each eviction. It is longer than the 10 s for which the API server waits for a webhook that says
+	// nothing of its own: cut off before, a webhook that is down would neither be named nor, where its owner lets it be,
+	// ignored.
+	answerTime = 12 * time.Second
+	// triedTime is for how long a pod that was asked for in vain is let wait behind others. A drain is mostly over by then.
+	triedTime = time.Hour
+)
 
 // Drainer makes eviction passes.
 type Drainer struct {
@@ -30,12 +44,16 @@ type Drainer struct {
 	// Parallel is how many evictions are asked for at once; one if it is zero.
 	Parallel int
 	Now      func() time.Time
+
+	daemonSets memory[types.NamespacedName]
+	// tried is when each pod, by UID, was asked for in vain.
+	tried memory[types.UID]
 }
 
 // Result is what a pass found. It is about the moment of the pass.
 type Result struct {
-	// Evicted were accepted by this pass, Terminating by an earlier one or by somebody else, Blocked may not go now,
-	// and Waiting have no turn yet or end by themselves. All of them are still to go.
+	// Evicted were accepted by this pass, Terminating by an earlier one or by somebody else, Blocked may not go now or
+	// got no answer, and Waiting have no turn yet or end by themselves. All of them are still to go.
 	Evicted, Terminating, Blocked, Waiting int
 	// BlockedBy is a sentence on the first blocked pod, by name, and Hopeless one on a pod that will never be let go.
 	BlockedBy, Hopeless string
@@ -49,9 +67,9 @@ func (r Result) Remaining() int { return r.Evicted + r.Terminating + r.Blocked +
 // Pass lists what is to go, asks once for the eviction of each pod whose turn it is and that isn't going yet, and
 // returns what it found. It waits for nothing. With force it deletes instead, whatever protects a pod.
 func (d *Drainer) Pass(ctx context.Context, node string, e policy.Eviction, force bool) (Result, error) {
-	ctx, cancel := context.WithTimeout(ctx, passTime)
+	listing, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
-	pods, err := d.Pods(ctx, node, e)
+	pods, err := d.list(listing, node, e, false)
 	if err != nil {
 		return Result{}, err
 	}
@@ -59,7 +77,7 @@ func (d *Drainer) Pass(ctx context.Context, node string, e policy.Eviction, forc
 	now := d.Now()
 	due := first(pods)
 	r.Waiting = len(pods) - len(due)
-	var asked []*corev1.Pod
+	var toAsk []*corev1.Pod
 	for i := range due {
 		p := &due[i]
 		switch protected := protection(p, e); {
@@ -67,7 +85,7 @@ func (d *Drainer) Pass(ctx context.Context, node string, e policy.Eviction, forc
 			r.Terminating++
 			note(&r.Goes, shuttingDown(p, now))
 		case force:
-			asked = append(asked, p)
+			toAsk = append(toAsk, p)
 		case chosen(p, e.WaitFor):
 			r.Waiting++
 			note(&r.Awaited, name(p)+" runs, which is not evicted: the policy waits for its end")
@@ -75,20 +93,37 @@ func (d *Drainer) Pass(ctx context.Context, node string, e policy.Eviction, forc
 			r.Blocked++
 			note(&r.BlockedBy, protected)
 		default:
-			asked = append(asked, p)
+			toAsk = append(toAsk, p)
 		}
 	}
-	return d.askAll(ctx, node, asked, e, force, r)
+	return d.askAll(ctx, node, toAsk, e, force, r)
+}
+
+// inOrder are the places of the pods in the order in which they are asked for: those before that an earlier pass didn't
+// ask for in vain, so that none is kept from its turn by others whose answers are slow.
+func (d *Drainer) inOrder(pods []*corev1.Pod) []int {
+	order, tried := make([]int, len(pods)), make([]time.Time, len(pods))
+	for i, p := range pods {
+		order[i], tried[i] = i, d.tried.last(p.UID)
+	}
+	slices.SortStableFunc(order, func(i, j int) int {
+		return cmp.Or(tried[i].Compare(tried[j]), cmp.Compare(priority(pods[i]), priority(pods[j])))
+	})
+	return order
 }
 
 // askAll asks for each of the pods to go, several at once, and adds the answers to what is known.
 func (d *Drainer) askAll(ctx context.Context, node string, pods []*corev1.Pod, e policy.Eviction, force bool, r Result) (Result, error) {
-	doubt := false
+	doubt, now := false, d.Now()
+	begin, cancel := context.WithTimeout(ctx, beginTime)
+	defer cancel()
+	order := d.inOrder(pods)
 	answers, reasons := make([]answer, len(pods)), make([]string, len(pods))
 	var mu sync.Mutex
-	d.each(len(pods), func(i int) {
+	d.each(len(pods), func(n int) {
+		i := order[n]
 		answers[i] = unasked
-		if ctx.Err() != nil {
+		if begin.Err() != nil {
 			return
 		}
 		if !d.MayEvict() {
@@ -97,8 +132,15 @@ func (d *Drainer) askAll(ctx context.Context, node string, pods []*corev1.Pod, e
 			mu.Unlock()
 			return
 		}
-		err := d.ask(ctx, pods[i], e, force)
-		if ctx.Err() == nil {
+		asking, cancel := context.WithTimeout(ctx, answerTime)
+		defer cancel()
+		err := d.ask(asking, pods[i], e, force)
+		switch {
+		case ctx.Err() != nil:
+			// Nobody wants to know any more.
+		case err != nil && asking.Err() != nil:
+			answers[i] = unanswered
+		default:
 			answers[i] = judge(err)
 		}
 		if err != nil {
@@ -109,6 +151,9 @@ func (d *Drainer) askAll(ctx context.Context, node string, pods []*corev1.Pod, e
 		return Result{}, errors.Errorf("draining node %q: leadership is in doubt", node)
 	}
 	for i, p := range pods {
+		if a := answers[i]; a == blocked || a == unanswered {
+			d.tried.note(p.UID, now, triedTime)
+		}
 		switch answers[i] {
 		case accepted:
 			r.Evicted++
@@ -119,6 +164,9 @@ func (d *Drainer) askAll(ctx context.Context, node string, pods []*corev1.Pod, e
 		case blocked:
 			r.Blocked++
 			note(&r.BlockedBy, fmt.Sprintf("%s may not be evicted: %s", name(p), reasons[i]))
+		case unanswered:
+			r.Blocked++
+			note(&r.BlockedBy, fmt.Sprintf("%s: no answer to its %s within %s", name(p), asked(force), answerTime))
 		case hopeless:
 			r.Blocked++
 			note(&r.Hopeless, fmt.Sprintf("%s can not be evicted: %s", name(p), reasons[i]))
@@ -128,6 +176,14 @@ func (d *Drainer) askAll(ctx context.Context, node string, pods []*corev1.Pod, e
 		}
 	}
 	return r, nil
+}
+
+// asked is what is asked for, for people.
+func asked(force bool) string {
+	if force {
+		return "deletion"
+	}
+	return "eviction"
 }
 
 // each calls f with every number below n, as many at once as the Drainer may.
@@ -167,7 +223,8 @@ func (d *Drainer) ask(ctx context.Context, p *corev1.Pod, e policy.Eviction, for
 			most = min(most, *g)
 		}
 	}
-	o.GracePeriodSeconds = &most
+	// With none a pod is gone at once, also while a kubelet that says nothing runs its containers on.
+	o.GracePeriodSeconds = new(max(1, most))
 	return d.Client.CoreV1().Pods(p.Namespace).Delete(ctx, p.Name, o)
 }
 

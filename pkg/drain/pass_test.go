@@ -383,8 +383,11 @@ func TestForce(t *testing.T) {
 	p, err := l.client.CoreV1().Pods(l.namespace).Get(t.Context(), "slow", metav1.GetOptions{})
 	assert.NilError(t, err)
 	assert.Equal(t, *p.DeletionGracePeriodSeconds, int64(30))
+	p, err = l.client.CoreV1().Pods(l.namespace).Get(t.Context(), "web", metav1.GetOptions{})
+	assert.NilError(t, err, "what asks for no time is not gone before its kubelet says so")
+	assert.Equal(t, *p.DeletionGracePeriodSeconds, int64(1))
 	r := l.pass(d, e, true)
-	assert.Assert(t, r.Terminating == 1 && r.Remaining() == 1, "%+v", r)
+	assert.Assert(t, r.Terminating == 3 && r.Remaining() == 3, "%+v", r)
 	assert.Equal(t, l.stands("own"), string(own.UID))
 
 	l.pod("leaving", grace(3600))

@@ -23,6 +23,8 @@ const (
 	blocked answer = "blocked"
 	// hopeless: asking again leads to nothing.
 	hopeless answer = "hopeless"
+	// unanswered: nobody said anything in time. It may go all the same, and is asked for again by its UID.
+	unanswered answer = "unanswered"
 	// unasked: the pass had no time left for it.
 	unasked answer = "unasked"
 )

@@ -14,7 +14,8 @@ import (
 )
 
 // attachedVolumes finds the volumes that are attached to a node and belong to no pod on it, and is a sentence on the
-// first. The API server can't choose attachments by node, so those of the whole cluster are read, page by page; those
+// first. A VolumeAttachment that says that nothing is attached counts too: attaching or detaching is under way, and when
+// a volume is off, its VolumeAttachment is gone. The API server can't choose attachments by node, so those of the whole cluster are read, page by page; those
 // that were found before are then looked at by their names.
 func attachedVolumes(ctx context.Context, client kubernetes.Interface, node string, before []string) ([]string, string, error) {
 	attached, err := attachmentsOf(ctx, client, node, before)
@@ -41,7 +42,11 @@ func attachedVolumes(ctx context.Context, client kubernetes.Interface, node stri
 			if volume != nil {
 				of = "volume " + *volume
 			}
-			unwell = fmt.Sprintf("%s is still attached to the node, by VolumeAttachment %s", of, a.Name)
+			state := "still attached to the node"
+			if !a.Status.Attached {
+				state = "being attached to the node or detached from it"
+			}
+			unwell = fmt.Sprintf("%s is %s, by VolumeAttachment %s", of, state, a.Name)
 		}
 	}
 	return names, unwell, nil
@@ -59,7 +64,7 @@ func attachmentsOf(ctx context.Context, client kubernetes.Interface, node string
 	for _, s := range selectors {
 		_, err := inPages(ctx, pageSize, metav1.ListOptions{FieldSelector: s}, client.StorageV1().VolumeAttachments().List, func(page *storagev1.VolumeAttachmentList) {
 			found = append(found, slices.DeleteFunc(page.Items, func(a storagev1.VolumeAttachment) bool {
-				return a.Spec.NodeName != node || !a.Status.Attached
+				return a.Spec.NodeName != node
 			})...)
 		})
 		if err != nil {

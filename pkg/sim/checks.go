@@ -164,7 +164,7 @@ func (c *checks) evicted(actor string, p *corev1.Pod) {
 	if !evictable(p) {
 		c.w.violate("S5", "%s evicts %s/%s, which is none of a drain's", actor, p.Namespace, p.Name)
 	}
-	// One pass in flight may go on for its ten seconds after a node was given back.
+	// One pass in flight may go on for its time after a node was given back.
 	if n != nil && !has(n, marker.KeyDisruption) && c.w.now.Sub(c.givenBack[n.Name]) > passTime+passPause {
 		c.w.violate("S5", "%s evicts %s/%s from node %s, which is not in our hands", actor, p.Namespace, p.Name, n.Name)
 	}

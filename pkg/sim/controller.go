@@ -26,8 +26,8 @@ const (
 	retryPeriod   = 10 * time.Second
 	// passPause is the loop's pause between two passes.
 	passPause = 20 * time.Millisecond
-	// passTime bounds an eviction pass, see pkg/drain. Contexts know the real clock alone.
-	passTime = 10 * time.Second
+	// passTime bounds an eviction pass: lookTime, beginTime and answerTime of pkg/drain. Contexts know the real clock alone.
+	passTime = 27 * time.Second
 )
 
 // controllerProcess is a pod of the controller: the real kube.Cluster, drain.Drainer and controller.Term,
