@@ -98,7 +98,7 @@ func (c *checks) couldGo(actor string, n *corev1.Node) {
 		c.w.violate("S6", "%s cordons %s and has not looked at its pods", actor, n.Name)
 		return
 	}
-	if age := p.decided.real.Sub(c.when(looked)); age > freshFor+lookTime && !p.jumped {
+	if age := p.decided.real.Sub(c.when(looked)); age > freshFor+passTime && !p.jumped {
 		c.w.violate("S6", "%s cordons %s by what it saw %s ago", actor, n.Name, age)
 	}
 	for _, pod := range c.w.server.PodsOn(n.Name) {
@@ -112,9 +112,6 @@ func (c *checks) couldGo(actor string, n *corev1.Node) {
 
 // freshFor is how long a look ahead is good for.
 const freshFor = 30 * time.Second
-
-// lookTime is how long a look may take.
-const lookTime = 10 * time.Second
 
 // carries is what a record says that a node's workloads were.
 func carries(n *corev1.Node) map[string]int {

@@ -11,6 +11,10 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
 
+// askTime is how long ago it may have been decided that hooks are asked when that is written: they have their time from
+// the decision on.
+const askTime = 30 * time.Second
+
 // hookKey is the annotation by which the hook of the simulated policies answers.
 const hookKey = "example.com/hook"
 
@@ -38,7 +42,7 @@ func (c *checks) hooksSilent(n *corev1.Node, p *controllerProcess) bool {
 	id := annotation(n, marker.KeyHookID)
 	asked, known := c.of(n).hookIDs[id]
 	for _, h := range rulesOf(&p.decided.set, n).Hooks.BeforeUncordon {
-		if known && h.OnTimeout == policy.Abort && n.Annotations[h.Annotation] != id && (c.anyJumped() || c.w.now.Sub(asked) >= h.Timeout-time.Second) {
+		if known && h.OnTimeout == policy.Abort && n.Annotations[h.Annotation] != id && (c.anyJumped() || c.w.now.Sub(asked) >= h.Timeout-askTime) {
 			return true
 		}
 	}
@@ -55,7 +59,7 @@ func (c *checks) hooksAnswered(promise, actor, what string, hooks []policy.Hook,
 			continue
 		}
 		asked, known := c.of(n).hookIDs[id]
-		if waited := c.w.now.Sub(asked); h.OnTimeout == policy.Abort || !known || waited < h.Timeout-time.Second && !c.anyJumped() {
+		if waited := c.w.now.Sub(asked); h.OnTimeout == policy.Abort || !known || waited < h.Timeout-askTime && !c.anyJumped() {
 			c.w.violate(promise, "%s %s, and hook %s has not answered to %q within %s", actor, fmt.Sprintf(what, n.Name), h.Name, id, waited)
 		}
 	}
