@@ -5,7 +5,8 @@
 // with its client of the Update API, authorizer.ParsePatch and Judge, and the host simulator of
 // dev/hostsim. Simulated are the API server (pkg/sim/apiserver, held against a real one), the network and
 // the watches between, the election by the rules of client-go's, and what of Kubernetes the operator
-// sees: kubelets, scheduler, node lifecycle, ReplicaSets, DaemonSets, disruption budgets.
+// sees: kubelets, scheduler, node lifecycle, ReplicaSets, DaemonSets, disruption budgets, volumes that are attached and
+// detached, and those who answer hooks.
 //
 // Each process of the operator is a set of coroutines that give control back at every request and every
 // wait; who goes on, how long everything takes and what goes wrong is drawn from a seed. So anything can

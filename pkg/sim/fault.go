@@ -113,7 +113,7 @@ func (w *world) apply(f Fault) {
 		for _, a := range w.cluster.apps {
 			if a.budget {
 				w.strike(f.Kind)
-				a.frozen, a.stubborn = true, f.N%5 == 4
+				a.frozen, a.stubborn = true, f.N%3 == 2
 				w.cluster.changed()
 				if !a.stubborn {
 					w.restore(2*f.For, func() { a.frozen = a.stubborn; w.cluster.changed() })
