@@ -308,29 +308,6 @@ func (w *world) deleteNode(m *machine, f Fault) {
 	})
 }
 
-// takenAway is an autoscaler that says that it takes a node away, and does, or thinks better of it.
-func (w *world) takenAway(m *machine, f Fault) {
-	taint := []string{"ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted"}[f.N%2]
-	n := m.node()
-	if n == nil || len(n.Spec.Taints) > 0 {
-		return
-	}
-	w.strike(f.Kind)
-	w.edit(m, func(n *corev1.Node) {
-		n.Spec.Taints = []corev1.Taint{{Key: taint, Effect: corev1.TaintEffectNoSchedule}}
-	})
-	uid := n.UID
-	w.restore(f.For, func() {
-		switch n := m.node(); {
-		case n == nil || n.UID != uid:
-		case f.N%4 < 2 && !w.calm:
-			w.deleteNode(m, f)
-		default:
-			w.edit(m, func(n *corev1.Node) { n.Spec.Taints = nil })
-		}
-	})
-}
-
 // edit is a person's write to a node.
 func (w *world) edit(m *machine, change func(n *corev1.Node)) bool {
 	n := m.node()

@@ -264,21 +264,6 @@ func verifying(r *rand.Rand, rules *Rules) {
 		pick(r, "fail", "fail", "ignore"))
 }
 
-// surround draws what happens around nodes that are in our hands, for a part of the seeds.
-func (s *Scenario) surround(r *rand.Rand) {
-	if r.IntN(2) == 0 {
-		return
-	}
-	for range 1 + r.IntN(4) {
-		f := Fault{At: time.Duration(r.Int64N(int64(s.Trouble))).Truncate(time.Millisecond), Kind: surrounding[r.IntN(len(surrounding))], On: r.IntN(s.Nodes),
-			For: time.Duration(r.Int64N(int64(4 * time.Minute))).Truncate(time.Millisecond), N: r.IntN(16)}
-		if r.IntN(2) == 0 {
-			f.When = moments[r.IntN(len(moments))]
-		}
-		s.Faults = append(s.Faults, f)
-	}
-}
-
 // marking is about load balancers and autoscalers.
 func marking(r *rand.Rand, rules *Rules) {
 	if r.IntN(3) == 0 {
