@@ -58,13 +58,13 @@ func (c *checks) outage(actor string, controller bool, before, after *corev1.Nod
 // reboot once it is empty.
 func (c *checks) asks(actor string, n *corev1.Node, id string) {
 	c.count("S2")
-	k := c.of(n)
+	k, p := c.of(n), c.w.controllerNamed(actor)
 	switch _, known := k.hookIDs[id]; {
 	case known:
 		c.w.violate("S6", "%s asks hooks on %s by %s once more", actor, n.Name, id)
 	case !has(n, marker.KeyDisruption):
 		c.w.violate("S6", "%s asks hooks on %s, which is not in our hands", actor, n.Name)
-	case annotation(n, marker.KeyActionWanted) == string(marker.ActionPrepareUpdate) && k.out.empty.IsZero():
+	case annotation(n, marker.KeyActionWanted) == string(marker.ActionPrepareUpdate) && k.out.empty.IsZero() && !c.leftInPlace(p, n, p.decided.shown):
 		c.w.violate("S2", "%s asks hooks on %s, which is not drained", actor, n.Name)
 	}
 }
@@ -89,7 +89,7 @@ func (c *checks) look(n *corev1.Node) {
 func (c *checks) couldGo(actor string, n *corev1.Node) {
 	p := c.w.controllerNamed(actor)
 	rules := rulesOf(&p.decided.set, n)
-	if !rules.Eviction.Predict || rules.Eviction.Force || p.decided.set.SingleNode == policy.SingleNodeAllow && c.wasAlone(n, c.w.server.Revision()) {
+	if !rules.Eviction.Predict || rules.Eviction.Force || c.leftInPlace(p, n, p.decided.shown) {
 		return
 	}
 	c.count("S6")
@@ -201,7 +201,7 @@ func (c *checks) detached(actor string, n *corev1.Node) {
 	w, k := c.w, c.of(n)
 	p := w.controllerNamed(actor)
 	rules := rulesOf(&p.decided.set, n)
-	if rules.Volumes.Wait == 0 || c.tampered[string(n.UID)] || p.decided.set.SingleNode == policy.SingleNodeAllow {
+	if rules.Volumes.Wait == 0 || c.tampered[string(n.UID)] {
 		return
 	}
 	c.count("S2")

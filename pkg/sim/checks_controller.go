@@ -135,16 +135,16 @@ func (c *checks) beforeReboot(actor string, n *corev1.Node) {
 		return
 	}
 	c.goesOn(actor, n)
-	c.detached(actor, n)
 	if !n.Spec.Unschedulable {
 		w.violate("S2", "%s asks %s to reboot, which is not cordoned", actor, n.Name)
 	}
 	p := w.controllerNamed(actor)
-	if p.decided.set.SingleNode == policy.SingleNodeAllow && c.wasAlone(n, p.alone[string(n.UID)]) {
+	if looked := p.alone[string(n.UID)]; looked > 0 && c.leftInPlace(p, n, c.when(looked)) {
 		// Its workloads are left in place.
 		c.count(LeftInPlace)
 		return
 	}
+	c.detached(actor, n)
 	looked := p.looked[n.Name]
 	for _, p := range w.server.PodsOn(n.Name) {
 		if evictable(p) && c.came[string(p.UID)] <= looked {
@@ -156,14 +156,15 @@ func (c *checks) beforeReboot(actor string, n *corev1.Node) {
 	}
 }
 
-// wasAlone tells if there was no other node at a revision. Nodes of a simulation are deleted at once, and nobody takes
-// them away but that.
-func (c *checks) wasAlone(n *corev1.Node, revision int64) bool {
-	if revision == 0 {
+// leftInPlace tells if the policy lets a node go down with its workloads, and it may have been seen at some time from t
+// on that there is no other that isn't on its way out.
+func (c *checks) leftInPlace(p *controllerProcess, n *corev1.Node, t time.Time) bool {
+	if p.decided.set.SingleNode != policy.SingleNodeAllow {
 		return false
 	}
 	for _, other := range c.w.server.Nodes() {
-		if other.UID != n.UID && !c.history[string(other.UID)][0].from.After(c.when(revision)) {
+		uid := string(other.UID)
+		if uid != string(n.UID) && !c.history[uid][0].from.After(t) && c.always(other, t, func(n *corev1.Node) bool { return !takenAway(n) }) {
 			return false
 		}
 	}

@@ -20,6 +20,10 @@ func TestSingleNode(t *testing.T) {
 		s := sim.Generate(seed)
 		s.Nodes, s.Zones, s.Canaries = 1, 0, 0
 		s.Policies = []sim.Rules{{"singleNode: allow"}}
+		if seed%2 == 0 {
+			s.Policies = []sim.Rules{{"singleNode: allow", "loadBalancers: {exclude: true, wait: 20s}",
+				"hooks: {afterDrain: [{name: h, annotation: example.com/hook, timeout: 2m, onTimeout: ignore}]}"}}
+		}
 		// With its only machine a cluster is gone.
 		s.Faults = slices.DeleteFunc(s.Faults, func(f sim.Fault) bool { return f.Kind == sim.NeverReturns })
 		for i := range s.Faults {
