@@ -340,7 +340,7 @@ func (c *checks) before(d *decision, g *policy.Group, version string) string {
 			return fmt.Sprintf("after group %s, which has no nodes", name)
 		}
 		for _, n := range c.w.server.Nodes() {
-			if in(n) && !c.tampered[string(n.UID)] && c.always(n, d.shown, func(n *corev1.Node) bool { return labelled(n) && !c.has(d, n, version, g.AfterSoak) }) {
+			if in(n) && !c.tampered[string(n.UID)] && c.always(n, d.shown, func(n *corev1.Node) bool { return labelled(n) && !takenAway(n) && !c.has(d, n, version, g.AfterSoak) }) {
 				return fmt.Sprintf("before %s of group %s has had it for %s", n.Name, name, g.AfterSoak)
 			}
 		}
