@@ -20,6 +20,13 @@ func (s *Scenario) surround(r *rand.Rand) {
 		}
 		s.Faults = append(s.Faults, f)
 	}
+	// Between the answer of a node that has staged and its cordon the leader takes a slot: what comes then comes late.
+	switch at := time.Duration(r.Int64N(int64(s.Trouble))).Truncate(time.Millisecond); r.IntN(4) {
+	case 0:
+		s.Faults = append(s.Faults, Fault{At: at, Kind: PersonPauses, On: r.IntN(s.Nodes), For: 5 * time.Minute, When: AtAnswer})
+	case 1:
+		s.Faults = append(s.Faults, Fault{At: at, Kind: FreezeController, For: time.Duration(25+r.IntN(40)) * time.Second, When: AtAnswer})
+	}
 }
 
 // takenAway is an autoscaler that says that it takes a node away, and does, or thinks better of it.
