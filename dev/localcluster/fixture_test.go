@@ -239,7 +239,7 @@ func (w *world) pinnedReady(ctx context.Context) (bool, error) {
 
 func atRest(n *corev1.Node, version string) bool {
 	m, problems := marker.Decode(n.Annotations)
-	return len(problems) == 0 && m.Disruption == nil && m.Failure == nil && m.Intent.Action == marker.ActionStabilize &&
+	return len(problems) == 0 && m.Disruption == nil && (m.Failure == nil || m.Failure.Count == 0) && m.Intent.Action == marker.ActionStabilize &&
 		m.Report.Answer(m.Intent.ID) == marker.StateReady && m.Report.Current == version &&
 		fleet.OSVersion(n.Status.NodeInfo.OSImage) == version && !n.Spec.Unschedulable && nodes.Ready(n)
 }

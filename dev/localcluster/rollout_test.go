@@ -184,18 +184,24 @@ func (w *world) leaveSlotBehind(t *testing.T) {
 // repeatEvent has the controller tell the same thing twice, for which the first Event is counted up.
 func (w *world) repeatEvent(t *testing.T) {
 	t.Helper()
-	node := w.Fleet.Machines()[0].Name()
 	for range 2 {
-		assert.NilError(t, w.annotate(t.Context(), node, marker.KeyRetry, `"please"`))
-		assert.NilError(t, localcluster.Await(t.Context(), "the wish is heard", bound, func() (bool, error) {
-			n, err := w.Client.CoreV1().Nodes().Get(t.Context(), node, metav1.GetOptions{})
-			return err == nil && n.Annotations[string(marker.KeyRetry)] == "", err
-		}))
+		w.awaitPass(t)
 	}
 	assert.NilError(t, localcluster.Await(t.Context(), "an Event is counted up", bound, func() (bool, error) {
 		return slices.ContainsFunc(operator(w.requests(t, time.Time{})), func(r request) bool {
 			return r.resource() == "events" && r.Verb == "patch"
 		}), nil
+	}))
+}
+
+// awaitPass waits for a whole pass of the controller from now on: by a wish that it hears in one.
+func (w *world) awaitPass(t *testing.T) {
+	t.Helper()
+	node := w.Fleet.Machines()[0].Name()
+	assert.NilError(t, w.annotate(t.Context(), node, marker.KeyRetry, `"please"`))
+	assert.NilError(t, localcluster.Await(t.Context(), "the wish is heard", bound, func() (bool, error) {
+		n, err := w.Client.CoreV1().Nodes().Get(t.Context(), node, metav1.GetOptions{})
+		return err == nil && n.Annotations[string(marker.KeyRetry)] == "", err
 	}))
 }
 
@@ -218,6 +224,8 @@ func (w *world) breakPolicy(t *testing.T) {
 			plan, err := w.plan(t.Context())
 			return err == nil && plan.PolicyProblem == "", err
 		}))
+		// A plan is made when it is asked for; people are told in a pass.
+		w.awaitPass(t)
 	}
 }
 
