@@ -19,7 +19,7 @@ func (c *ControlPlane) Alive() error {
 		{"kube-controller-manager", c.controllerManager},
 		{"kube-scheduler", c.scheduler},
 	} {
-		if p.p == nil || p.p.Running() || p.p == c.apiServer && c.outage || p.p == c.etcd && c.etcdOutage {
+		if p.p == nil || p.p.Running() || p.p == c.apiServer && c.outage || p.p == c.etcd && c.etcdOutage || p.p == c.scheduler && c.ended < schedulerEnds {
 			continue
 		}
 		return errors.Errorf("%s ended: %s", p.name, tail(process.LogTail(c.logPath(p.name), 4096), 5))

@@ -32,6 +32,8 @@ type ControlPlane struct {
 	etcd, apiServer, controllerManager, scheduler *process.Process
 	outage                                        bool // made by StopAPIServer
 	etcdOutage                                    bool // made by StopEtcd
+	stopped                                       bool
+	ended                                         int // how often the scheduler was started again
 }
 
 // Start starts a control plane and waits until it serves. If it can't, nothing
@@ -175,6 +177,7 @@ func (c *ControlPlane) Binaries() Binaries { return c.config.Binaries }
 func (c *ControlPlane) Stop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.stopped = true
 	// Clients first: without its clients the API server ends at once.
 	for _, p := range []*process.Process{c.scheduler, c.controllerManager} {
 		if p != nil {

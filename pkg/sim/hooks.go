@@ -42,7 +42,9 @@ func (c *checks) hooksSilent(n *corev1.Node, p *controllerProcess) bool {
 	id := annotation(n, marker.KeyHookID)
 	asked, known := c.of(n).hookIDs[id]
 	for _, h := range rulesOf(&p.decided.set, n).Hooks.BeforeUncordon {
-		if known && h.OnTimeout == policy.Abort && n.Annotations[h.Annotation] != id && (c.anyJumped() || c.w.now.Sub(asked) >= h.Timeout-askTime) {
+		// An answer that came after all that the process was shown is none to it.
+		answered := c.always(n, p.decided.shown, func(n *corev1.Node) bool { return n.Annotations[h.Annotation] == id })
+		if known && h.OnTimeout == policy.Abort && !answered && (c.anyJumped() || c.w.now.Sub(asked) >= h.Timeout-askTime) {
 			return true
 		}
 	}
