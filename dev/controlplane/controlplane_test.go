@@ -16,6 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/process"
 )
 
 var full = Shared{Config: Config{ControllerManager: true, Scheduler: true, AuditLog: true}}
@@ -179,6 +181,29 @@ func TestAliveNamesTheProgramThatEnded(t *testing.T) {
 	assert.NilError(t, cp.Alive(), "an outage is no accident")
 	cp.etcd.Kill()
 	assert.ErrorContains(t, cp.Alive(), "etcd ended")
+}
+
+// A scheduler that ends by itself is started again, a few times; then it is one that ended.
+func TestSchedulerIsKept(t *testing.T) {
+	cp := ForTest(t, Config{Scheduler: true})
+	scheduler := func() *process.Process {
+		cp.mu.Lock()
+		defer cp.mu.Unlock()
+		return cp.scheduler
+	}
+	for range schedulerEnds {
+		ended := scheduler()
+		ended.Kill()
+		poll.WaitOn(t, func(poll.LogT) poll.Result {
+			if p := scheduler(); p != ended && p.Running() {
+				return poll.Success()
+			}
+			return poll.Continue("it is not started again")
+		}, poll.WithTimeout(30*time.Second))
+		assert.NilError(t, cp.Alive())
+	}
+	scheduler().Kill()
+	assert.ErrorContains(t, cp.Alive(), "kube-scheduler ended")
 }
 
 func TestStartLeavesNothingWhenItCannotStart(t *testing.T) {

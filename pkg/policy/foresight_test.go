@@ -51,6 +51,27 @@ func TestLookBeforeCordon(t *testing.T) {
 	}
 }
 
+// Which workloads have Ready pods on a node is seen by the look before the cordon and written with the cordon, unless
+// the policy doesn't care (S7).
+func TestWorkloadsAreNotedWithTheCordon(t *testing.T) {
+	saw := map[string]int{"Deployment/default/web": 3}
+	look := forecast(&fleet.Forecast{At: now, Next: now, Workloads: saw})
+	for _, want := range []policy.OnWorkloads{policy.FailOnWorkloads, policy.IgnoreWorkloads} {
+		set := policy.DefaultSettings()
+		set.Verify.OnWorkloads = want
+		_, step := find(t, policy.Plan(fleetOf([]fleet.Node{node("a", prepared, forecast(nil)), node("b")}), set), "a")
+		assert.Equal(t, step.Act, intent.ActLook)
+		assert.Equal(t, step.Check != nil && step.Check.For == fleet.CheckBaseline, want == policy.FailOnWorkloads)
+		_, step = find(t, policy.Plan(fleetOf([]fleet.Node{node("a", prepared, look), node("b")}), set), "a")
+		assert.Equal(t, step.Act, intent.ActCordon)
+		if want == policy.FailOnWorkloads {
+			assert.DeepEqual(t, step.Change.Marks.Disruption.Workloads, saw)
+		} else {
+			assert.Assert(t, step.Change.Marks.Disruption.Workloads == nil)
+		}
+	}
+}
+
 // A node that can't be drained tells what stands in the way and when it is looked at again, and then is.
 func TestLookAgain(t *testing.T) {
 	for o, want := range map[fleet.Obstacle]policy.Reason{

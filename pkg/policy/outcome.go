@@ -48,7 +48,7 @@ type Step struct {
 	Act     intent.Act `json:"act"`
 	Reason  Reason     `json:"reason"`
 	Message string     `json:"message,omitempty"`
-	// Check is what a step of that act looks at.
+	// Check is what a step of that act looks at, and a look before the cordon looks at besides.
 	Check *Check `json:"-"`
 	// Change is what to write to the node; nil if the step writes nothing to it.
 	Change *Change `json:"-"`

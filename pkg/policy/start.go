@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"maps"
 	"slices"
 	"time"
 
@@ -157,10 +156,7 @@ func (p *planner) disrupt(c *candidate) {
 	at := p.Now.Truncate(time.Millisecond)
 	change := keep(n)
 	change.Marks.Intent.RebootFrom = n.BootID
-	change.Marks.Disruption = &marker.Disruption{Since: at, WasUnschedulable: n.Unschedulable}
-	if f := n.Forecast; f != nil && c.part.rules.Verify.OnWorkloads == FailOnWorkloads && p.looksAhead(c) && len(f.Workloads) > 0 {
-		change.Marks.Disruption.Workloads = maps.Clone(f.Workloads)
-	}
+	change.Marks.Disruption = &marker.Disruption{Since: at, WasUnschedulable: n.Unschedulable, Workloads: p.seenWorkloads(c)}
 	change.exclude(n, c.part.rules)
 	change.protect(n, c.part.rules)
 	change.Marks.Waiting = p.drains(n)

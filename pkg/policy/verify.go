@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/pkg/errors"
@@ -84,8 +85,17 @@ func (p *planner) check(n *fleet.Node, phase intent.Phase, q Check, since time.T
 	return nil, false
 }
 
+// seenWorkloads are those that a look before the cordon found, if the policy wants to know; empty if there was none.
+func (p *planner) seenWorkloads(c *candidate) map[string]int {
+	if c.Forecast == nil || c.part.rules.Verify.OnWorkloads != FailOnWorkloads || !p.looksAhead(c) || len(c.Forecast.Workloads) == 0 {
+		return nil
+	}
+	return maps.Clone(c.Forecast.Workloads)
+}
+
 // baseline notes, before the first eviction, which workloads have Ready pods on the node, unless that was seen before the
-// cordon; false: it is being made. Who takes over in the middle of a drain takes what is left for it, which makes the later check weaker, never stricter.
+// cordon; false: it is being made. Who takes over in the middle of a drain takes what is left for it, which makes the
+// later check weaker, never stricter.
 func (p *planner) baseline(n *fleet.Node) bool {
 	if p.noted(n) {
 		return true

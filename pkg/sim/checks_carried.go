@@ -226,8 +226,8 @@ func (c *checks) detached(actor string, n *corev1.Node) {
 }
 
 // patient: some policy lets a volume stay attached, and whoever asked hooks went by it.
-func (w *world) patient(r *policy.Rules) bool {
-	return len(r.Hooks.AfterDrain) > 0 && slices.ContainsFunc(w.scenario.Policies, func(r Rules) bool {
+func (w *world) patient(rules *policy.Rules) bool {
+	return len(rules.Hooks.AfterDrain) > 0 && slices.ContainsFunc(w.scenario.Policies, func(r Rules) bool {
 		return slices.ContainsFunc(r, func(line string) bool { return strings.HasPrefix(line, "volumes:") && strings.Contains(line, "ignore") })
 	})
 }
