@@ -60,7 +60,7 @@ func TestBrokenPromises(t *testing.T) {
 			t.look("a")
 			t.look("a", "pod-a")
 			t.pods["pod-a"].ResourceVersion = t.next()
-			t.entry("kwok", "patch", "pods", "pod-a", nil, t.pods["pod-a"]).Object.Namespace = "default"
+			t.entry("system:node:a", "patch", "pods", "pod-a", nil, t.pods["pod-a"]).Object.Namespace = "default"
 			t.look("b")
 		}), "busy", w[at(w, "evict")].do), nil},
 		{"nobody looked", []string{"S2"}, without(w, "look"), nil},

@@ -176,7 +176,7 @@ func (t *tape) gone(name string) {
 	p := t.pods[name]
 	delete(t.pods, name)
 	p.ResourceVersion = t.next()
-	t.entry("kwok", "delete", "pods", name, map[string]any{"gracePeriodSeconds": 0}, p).Object.Namespace = p.Namespace
+	t.entry("system:node:"+p.Spec.NodeName, "delete", "pods", name, map[string]any{"gracePeriodSeconds": 0}, p).Object.Namespace = p.Namespace
 }
 
 // look is the controller's list of a node's pods; hidden ones are left out.

@@ -14,7 +14,7 @@ type Binaries struct {
 	// Dir holds them all.
 	Dir string
 	// The programs' paths.
-	APIServer, ControllerManager, Scheduler, Kubectl, Etcd, Kwok string
+	APIServer, ControllerManager, Scheduler, Kubectl, Etcd string
 	// Those of a node, if Options.Node asked for them, are found by their names.
 }
 
@@ -47,7 +47,6 @@ var programs = []program{
 	{name: "kube-controller-manager", pkg: "k8s.io/kubernetes/cmd/kube-controller-manager", kubernetes: true},
 	{name: "kube-scheduler", pkg: "k8s.io/kubernetes/cmd/kube-scheduler", kubernetes: true},
 	{name: "kubectl", pkg: "k8s.io/kubernetes/cmd/kubectl", kubernetes: true},
-	{name: "kwok", pkg: "sigs.k8s.io/kwok/cmd/kwok"},
 
 	{name: "kubelet", pkg: "k8s.io/kubernetes/cmd/kubelet", kubernetes: true, node: true},
 	{name: "kube-proxy", pkg: "k8s.io/kubernetes/cmd/kube-proxy", kubernetes: true, node: true},
@@ -71,7 +70,6 @@ func binaries(version, dir string) Binaries {
 		Scheduler:         filepath.Join(dir, "kube-scheduler"),
 		Kubectl:           filepath.Join(dir, "kubectl"),
 		Etcd:              filepath.Join(dir, "etcd"),
-		Kwok:              filepath.Join(dir, "kwok"),
 	}
 }
 

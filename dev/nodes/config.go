@@ -18,9 +18,8 @@ type Config struct {
 	// LeaseDuration is that of the node Leases, whole seconds; they are renewed
 	// four times as often. Zero is 40 s, as kubelets have it.
 	LeaseDuration time.Duration
-	// PodStart and PodStop are how long an ordinary pod takes to get ready, and
-	// to go after its deletion.
-	PodStart, PodStop time.Duration
+	// PodStop is how long an ordinary pod takes to go after its deletion.
+	PodStop time.Duration
 	// KubeletStart is the time from the boot of the host to the first word of
 	// its kubelet.
 	KubeletStart time.Duration

@@ -2,23 +2,19 @@
 // the local cluster, the demo, the integration tests and the benchmarks.
 //
 // A Machine is a Node object, a Bottlerocket host (dev/hostsim) that serves its
-// Update API on a unix socket, and something in the place of its kubelet, which
-// has two parts:
+// Update API on a unix socket, and a kubelet that is simulated:
 //
-//   - kwok, one process a machine. It renews the node's Lease, writes the
-//     node's status now and then, and runs the pods of ordinary workloads:
-//     they become ready, and go when they are deleted. One process a machine
-//     and not one for all, because a machine must be able to lose its power
-//     alone, without a trace in the API: its kwok is killed, and heartbeats and
-//     answers to deletions end together. It costs some 7 MiB each.
-//   - Go code in here for the pods of one namespace, the operator's. For each
-//     pod that the scheduler puts on the machine a real process runs, with a
-//     token that the API server issued for that very pod, with the pod's other
-//     volumes as files, and with a status that tells what the process does.
-//     kwok's stages leave this namespace alone.
+//   - After a boot it reports the boot ID, the OS image and Ready in one patch.
+//     From then on it renews the node's Lease.
+//   - For each pod of one namespace, the operator's, that is bound to the machine
+//     a real process runs, with a token that the API server issued for that very
+//     pod, with the pod's other volumes as files, and with a status that tells
+//     what the process does.
+//   - All other pods become ready as soon as they are seen, and go when they are
+//     deleted. No process runs for them.
 //
-// What a boot changes (boot ID, OS image, Ready) is written here as well: a
-// kubelet writes it in one patch, and kwok can't.
+// One watch shows it all pods that are bound to the machine, at whatever moment
+// around a boot, so none is missed.
 //
 // What it promises:
 //

@@ -20,10 +20,9 @@ type Fleet struct {
 	config  Config
 	cluster *controlplane.ControlPlane
 	// client has the administrator's rights: it makes and deletes Nodes.
-	client         kubernetes.Interface
-	kwokKubeconfig string
-	dir, logs      string
-	sockets        string // short enough for socket paths
+	client    kubernetes.Interface
+	dir, logs string
+	sockets   string // short enough for socket paths
 
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -51,13 +50,12 @@ func New(ctx context.Context, cluster *controlplane.ControlPlane, config Config)
 		return nil, errors.Wrap(err, "making a client")
 	}
 	f := &Fleet{
-		config:         config,
-		cluster:        cluster,
-		client:         client,
-		dir:            filepath.Join(cluster.Dir(), "machines"),
-		logs:           filepath.Join(cluster.Dir(), "logs"),
-		kwokKubeconfig: filepath.Join(cluster.Dir(), "kwok.kubeconfig"),
-		machines:       map[string]*Machine{},
+		config:   config,
+		cluster:  cluster,
+		client:   client,
+		dir:      filepath.Join(cluster.Dir(), "machines"),
+		logs:     filepath.Join(cluster.Dir(), "logs"),
+		machines: map[string]*Machine{},
 	}
 	for _, dir := range []string{f.dir, f.logs} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -67,19 +65,12 @@ func New(ctx context.Context, cluster *controlplane.ControlPlane, config Config)
 	if err := f.chooseSockets(); err != nil {
 		return nil, err
 	}
-	kwok, err := cluster.UserConfig("kwok", "system:masters")
-	if err != nil {
-		return nil, err
-	}
-	if err := controlplane.WriteKubeconfig(f.kwokKubeconfig, kwok); err != nil {
-		return nil, err
-	}
 	f.ctx, f.cancel = context.WithCancel(ctx)
 	f.watchDeletions()
 	return f, nil
 }
 
-// Logs is the folder with the output of kwok and of the pods' processes.
+// Logs is the folder with the output of the pods' processes.
 func (f *Fleet) Logs() string { return f.logs }
 
 // Machine is the machine of that name, nil if there is none.

@@ -56,7 +56,11 @@ func (m *Machine) processes(match func(*corev1.Pod) bool) []*process.Process {
 	up.mu.Lock()
 	defer up.mu.Unlock()
 	var running []*process.Process
-	for _, run := range up.pods {
+	for _, life := range up.pods {
+		run, ok := life.(*podRun)
+		if !ok {
+			continue
+		}
 		if p := run.process.Load(); p != nil && p.Running() && match(run.seen()) {
 			running = append(running, p)
 		}

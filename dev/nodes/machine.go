@@ -65,9 +65,6 @@ func newMachine(f *Fleet, index int, config MachineConfig) (*Machine, error) {
 	if err := os.MkdirAll(m.dir, 0o700); err != nil {
 		return nil, errors.Wrap(err, "making a machine's folder")
 	}
-	if err := m.writeStages(); err != nil {
-		return nil, err
-	}
 	var err error
 	if m.kubeletAs, err = f.cluster.UserConfig("system:node:"+m.name, "system:nodes"); err != nil {
 		return nil, err

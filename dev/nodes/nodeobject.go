@@ -150,14 +150,3 @@ func fieldsOf(v any) (map[string]any, error) {
 	var fields map[string]any
 	return fields, errors.Wrap(json.Unmarshal(b, &fields), "encoding a status")
 }
-
-// releaseLease makes the node's Lease free for the next kwok, which is another
-// holder than the one that the power cut killed.
-func (m *Machine) releaseLease(ctx context.Context) error {
-	_, err := m.fleet.client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Patch(ctx, m.name,
-		types.MergePatchType, []byte(`{"spec":{"holderIdentity":null}}`), metav1.PatchOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	return errors.Wrapf(err, "freeing the lease of node %q", m.name)
-}

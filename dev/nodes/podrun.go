@@ -12,7 +12,6 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/process"
 	"github.com/pkg/errors"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -283,18 +282,12 @@ func (r *podRun) terminate(p *process.Process) {
 
 // remove takes the pod out of the API when nothing of it runs any more.
 func (r *podRun) remove() {
-	for {
-		err := r.m.kubelet.CoreV1().Pods(r.namespace).Delete(r.ctx, r.name, metav1.DeleteOptions{
-			GracePeriodSeconds: new(int64), Preconditions: &metav1.Preconditions{UID: &r.uid},
-		})
-		if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-			_ = os.RemoveAll(r.dir)
-			return
-		}
+	for r.m.removePod(r.ctx, r.seen()) != nil {
 		if !pause(r.ctx, retryAfter) {
 			return
 		}
 	}
+	_ = os.RemoveAll(r.dir)
 }
 
 func (r *podRun) isDeleted() bool {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 
+	"github.com/pkg/errors"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -55,22 +56,12 @@ func (r *podRun) writeStatuses(ctx context.Context) {
 }
 
 func (r *podRun) writeStatus(ctx context.Context, v containerView) error {
-	patch, err := r.statusPatch(v)
-	if err != nil {
-		return nil // it will not get better
-	}
-	_, err = r.m.kubelet.CoreV1().Pods(r.namespace).Patch(ctx, r.name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
-	// The pod is gone, or its name belongs to another one: nobody to report on.
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) || apierrors.IsInvalid(err) {
-		return nil
-	}
-	return err
+	return r.m.writePodStatus(ctx, r.seen(), r.status(v))
 }
 
-func (r *podRun) statusPatch(v containerView) ([]byte, error) {
-	pod := r.seen()
-	container := pod.Spec.Containers[0]
-	status := corev1.PodStatus{
+func (r *podRun) status(v containerView) corev1.PodStatus {
+	container := r.seen().Spec.Containers[0]
+	return corev1.PodStatus{
 		Phase:     v.phase,
 		StartTime: &r.started,
 		HostIP:    r.m.hostIP(),
@@ -92,13 +83,6 @@ func (r *podRun) statusPatch(v containerView) ([]byte, error) {
 			r.condition(corev1.PodReady, v.ready),
 		},
 	}
-	fields, err := fieldsOf(status)
-	if err != nil {
-		return nil, err
-	}
-	// A pod gets another IP with its machine's next boot, and the patch would only add it to the old one.
-	fields["podIPs"] = []any{map[string]string{"$patch": "replace"}, corev1.PodIP{IP: r.ip}}
-	return json.Marshal(map[string]any{"metadata": map[string]any{"uid": r.uid}, "status": fields})
 }
 
 // condition keeps the time of a condition that doesn't change.
@@ -113,4 +97,40 @@ func (r *podRun) condition(kind corev1.PodConditionType, holds bool) corev1.PodC
 		r.conditions[kind] = c
 	}
 	return c
+}
+
+// writePodStatus changes the fields of a pod's status that are set. A pod that is gone needs none, also if another one
+// has its name now.
+func (m *Machine) writePodStatus(ctx context.Context, pod *corev1.Pod, status corev1.PodStatus) error {
+	patch, err := podStatusPatch(pod.UID, status)
+	if err != nil {
+		return nil // it will not get better
+	}
+	_, err = m.kubelet.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) || apierrors.IsInvalid(err) {
+		return nil
+	}
+	return errors.Wrapf(err, "writing the status of pod %q", pod.Name)
+}
+
+func podStatusPatch(uid types.UID, status corev1.PodStatus) ([]byte, error) {
+	fields, err := fieldsOf(status)
+	if err != nil {
+		return nil, err
+	}
+	// A pod gets another IP with its machine's next boot, and the patch would only add it to the old one.
+	fields["podIPs"] = []any{map[string]string{"$patch": "replace"}, corev1.PodIP{IP: status.PodIP}}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": uid}, "status": fields})
+	return patch, errors.Wrap(err, "encoding a pod's status")
+}
+
+// removePod takes a pod of which nothing runs any more out of the API.
+func (m *Machine) removePod(ctx context.Context, pod *corev1.Pod) error {
+	err := m.kubelet.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{
+		GracePeriodSeconds: new(int64), Preconditions: metav1.NewUIDPreconditions(string(pod.UID)),
+	})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return errors.Wrapf(err, "removing pod %q", pod.Name)
 }

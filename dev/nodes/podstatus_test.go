@@ -18,7 +18,7 @@ func TestStatusReplacesThePodsAddress(t *testing.T) {
 	assert.NilError(t, err)
 	r := &podRun{m: &Machine{}, ip: "10.0.0.2", conditions: map[corev1.PodConditionType]corev1.PodCondition{}}
 	r.pod.Store(pod)
-	patch, err := r.statusPatch(containerView{phase: corev1.PodRunning})
+	patch, err := podStatusPatch(pod.UID, r.status(containerView{phase: corev1.PodRunning}))
 	assert.NilError(t, err)
 	after, err := strategicpatch.StrategicMergePatch(before, patch, corev1.Pod{})
 	assert.NilError(t, err)

@@ -5,8 +5,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/process"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -20,12 +20,22 @@ type uptime struct {
 	reported chan struct{} // closed when the API knows of the boot
 
 	mu   sync.Mutex
-	pods map[types.UID]*podRun
+	pods map[types.UID]podLife
 	made int
 }
 
+// podLife is what the kubelet does for one pod, in a goroutine of its own.
+type podLife interface {
+	// run returns when the power or the pod is gone.
+	run()
+	// see takes the pod's newest state.
+	see(*corev1.Pod)
+	// vanish ends a pod that is no longer in the API.
+	vanish()
+}
+
 func (m *Machine) newUptime() *uptime {
-	u := &uptime{m: m, reported: make(chan struct{}), pods: map[types.UID]*podRun{}}
+	u := &uptime{m: m, reported: make(chan struct{}), pods: map[types.UID]podLife{}}
 	u.ctx, u.cancel = context.WithCancel(m.ctx)
 	u.wg.Go(u.run)
 	return u
@@ -46,32 +56,13 @@ func (u *uptime) run() {
 	if !pause(u.ctx, u.m.fleet.config.KubeletStart) {
 		return
 	}
-	if !u.persist(u.m.releaseLease) || !u.persist(u.m.reportBoot) {
+	if !u.persist(u.m.renewLease) || !u.persist(u.m.reportBoot) {
 		return
 	}
 	close(u.reported)
-	u.wg.Go(u.keepKwok)
+	u.wg.Go(u.beat)
 	selector := fields.OneTermEqualSelector("spec.nodeName", u.m.name)
-	watch(u.ctx, &u.wg, u.m.kubelet.CoreV1().RESTClient(), "pods", u.m.fleet.config.Namespace, selector, u.seePod)
-}
-
-// keepKwok runs kwok, again if it ends by itself.
-func (u *uptime) keepKwok() {
-	for u.ctx.Err() == nil {
-		var p *process.Process
-		if !u.persist(func(context.Context) (err error) { p, err = u.m.startKwok(); return err }) {
-			return
-		}
-		select {
-		case <-u.ctx.Done():
-			p.Kill()
-			return
-		case <-p.Done():
-		}
-		if !pause(u.ctx, time.Second) || !u.persist(u.m.releaseLease) {
-			return
-		}
-	}
+	watch(u.ctx, &u.wg, u.m.kubelet.CoreV1().RESTClient(), "pods", metav1.NamespaceAll, selector, u.seePod)
 }
 
 // persist tries something until it works; false: the power went first.
@@ -86,30 +77,36 @@ func (u *uptime) persist(try func(context.Context) error) bool {
 	}
 }
 
-// seePod gives each pod of the operator's namespace its podRun.
+// seePod gives each pod on the machine its life.
 func (u *uptime) seePod(_, pod *corev1.Pod, gone bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	run := u.pods[pod.UID]
-	if gone {
-		if run != nil {
-			run.vanish()
-			delete(u.pods, pod.UID)
-		}
-		return
+	life := u.pods[pod.UID]
+	switch {
+	case gone && life != nil:
+		life.vanish()
+		delete(u.pods, pod.UID)
+	case life != nil:
+		life.see(pod)
+	case !gone && u.ctx.Err() == nil && (!over(pod) || pod.DeletionTimestamp != nil):
+		life = u.newPodLife(pod)
+		u.pods[pod.UID] = life
+		u.wg.Go(life.run)
 	}
-	if run == nil {
-		over := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
-		if u.ctx.Err() != nil || over && pod.DeletionTimestamp == nil {
-			return
-		}
-		run = newPodRun(u, pod, u.made)
-		u.made++
-		u.pods[pod.UID] = run
-		u.wg.Go(run.run)
-		return
+}
+
+func (u *uptime) newPodLife(pod *corev1.Pod) podLife {
+	n := u.made
+	u.made++
+	if pod.Namespace == u.m.fleet.config.Namespace {
+		return newPodRun(u, pod, n)
 	}
-	run.see(pod)
+	return newOrdinaryPod(u, pod, n)
+}
+
+// over reports whether all containers of a pod have ended for good.
+func over(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
 // pause waits; false: ctx ended first.
