@@ -56,10 +56,15 @@ type world struct {
 }
 
 var shared struct {
-	ctx  context.Context
-	once sync.Once
-	w    *world
-	err  error
+	ctx context.Context
+	// mu is held while a cluster is started or stopped.
+	mu sync.Mutex
+	// w is nil before the first test and after the last.
+	w *world
+	// spoiled: a test failed on it, so nothing is known of what it left.
+	spoiled bool
+	// left is what clusters that ended left behind.
+	left []string
 }
 
 func TestMain(m *testing.M) {
@@ -68,13 +73,6 @@ func TestMain(m *testing.M) {
 	interrupted, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	shared.ctx = interrupted
-	end := sync.OnceFunc(func() {
-		// A start that is under way ends first and cleans up after itself, and none begins any more.
-		shared.once.Do(func() { shared.err = context.Canceled })
-		if shared.w != nil {
-			shared.w.Stop()
-		}
-	})
 	go func() {
 		<-interrupted.Done()
 		stop() // a second interrupt ends it at once
@@ -83,32 +81,62 @@ func TestMain(m *testing.M) {
 	}()
 	status := m.Run()
 	end()
-	if shared.w != nil {
-		left, err := shared.w.Leftovers()
-		if err != nil || len(left) > 0 {
-			fmt.Fprintf(os.Stderr, "left behind: %v %v\n", left, err)
-			status = 1
-		}
+	if len(shared.left) > 0 {
+		fmt.Fprintf(os.Stderr, "left behind: %v\n", shared.left)
+		status = 1
 	}
 	os.Exit(status)
 }
 
-// inWorld returns the cluster with all nodes at rest, and dumps it if the test fails.
+// end stops the cluster, if there is one. A start that is under way ends first.
+func end() {
+	shared.mu.Lock()
+	defer shared.mu.Unlock()
+	shared.spoiled = false
+	if shared.w == nil {
+		return
+	}
+	shared.w.Stop()
+	left, err := shared.w.Leftovers()
+	if err != nil {
+		left = append(left, err.Error())
+	}
+	shared.left = append(shared.left, left...)
+	shared.w = nil
+}
+
+// inWorld returns the cluster with all nodes at rest, and dumps it if the test fails. After a test that failed it is a
+// new one, so that a failure is that test's alone.
 func inWorld(t *testing.T) *world {
 	t.Helper()
-	shared.once.Do(func() { shared.err = start(shared.ctx) })
-	assert.NilError(t, shared.err)
-	w := shared.w
+	if shared.spoiled {
+		end()
+	}
+	w := running(t)
 	t.Cleanup(func() {
 		for _, wrong := range w.watcher.wrongs() {
 			t.Errorf("%s", wrong)
 		}
 		if t.Failed() {
+			shared.spoiled = true
 			w.dump(t)
 		}
 	})
 	w.awaitRest(t)
 	return w
+}
+
+// running is the cluster, started now if there is none.
+func running(t *testing.T) *world {
+	t.Helper()
+	shared.mu.Lock()
+	defer shared.mu.Unlock()
+	if shared.w == nil {
+		err := start(shared.ctx)
+		shared.spoiled = err != nil
+		assert.NilError(t, err)
+	}
+	return shared.w
 }
 
 // long marks what a short run leaves out.

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -53,32 +52,47 @@ type world struct {
 }
 
 var shared struct {
-	once sync.Once
-	w    *world
-	err  error
+	w *world
+	// spoiled: a test failed on it, so nothing is known of what it left.
+	spoiled bool
 }
 
 func TestMain(m *testing.M) {
 	status := m.Run()
-	if shared.w != nil {
-		shared.w.seen.Close()
-		shared.w.Stop()
-	}
+	shared.w.end()
 	os.Exit(status)
 }
 
-// inWorld returns the cluster with all nodes at rest, and dumps it if the test fails.
+// inWorld returns the cluster with all nodes at rest, and dumps it if the test fails. After a test that failed it is a
+// new one, so that a failure is that test's alone.
 func inWorld(t *testing.T) *world {
 	t.Helper()
-	shared.once.Do(func() { shared.w, shared.err = start(context.Background()) })
-	assert.NilError(t, shared.err)
+	if shared.spoiled {
+		shared.w.end()
+		shared.w, shared.spoiled = nil, false
+	}
+	if shared.w == nil {
+		w, err := start(context.Background())
+		assert.NilError(t, err)
+		shared.w = w
+	}
+	w := shared.w
 	t.Cleanup(func() {
 		if t.Failed() {
-			shared.w.dump(t)
+			shared.spoiled = true
+			w.dump(t)
 		}
 	})
-	assert.NilError(t, shared.w.awaitRest(t.Context()))
-	return shared.w
+	assert.NilError(t, w.awaitRest(t.Context()))
+	return w
+}
+
+// end stops the cluster, if there is one.
+func (w *world) end() {
+	if w != nil {
+		w.seen.Close()
+		w.Stop()
+	}
 }
 
 func start(ctx context.Context) (_ *world, err error) {
