@@ -2,6 +2,7 @@ package hostsim
 
 import (
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/pkg/errors"
@@ -17,6 +18,7 @@ const (
 	bodyNothingStaged = "No update image applied to staging partition"
 	bodyDispatcher    = "Update dispatcher failed"
 	bodyNoDispatcher  = "Unable to start the update dispatcher: No such file or directory (os error 2) "
+	bodyNoMemory      = "Unable to start the update dispatcher: Cannot allocate memory (os error 12) "
 )
 
 // What updog prints.
@@ -24,7 +26,12 @@ const (
 	stderrAlreadyMarked = "Could not mark inactive partition for boot: Inactive partition /dev/nvme0n1 is already marked for upgrade\n"
 	stderrNotValid      = "Could not mark inactive partition for boot: Inactive partition /dev/nvme0n1 has not been marked valid for upgrade\n"
 	stderrNoUpdate      = "No update required\n"
-	stderrSeedRange     = "thread 'main' panicked at 'range start is greater than range end in BTreeMap'\n"
+	// The cause stands last, after hundreds of bytes.
+	stderrNoRepository = "Metadata error: Failed to fetch https://updates.bottlerocket.aws/2020-07-07/aws-k8s-1.36/x86_64/2.root.json: " +
+		"Transport 'other' error fetching 'https://updates.bottlerocket.aws/2020-07-07/aws-k8s-1.36/x86_64/2.root.json': " +
+		"error sending request for url (https://updates.bottlerocket.aws/2020-07-07/aws-k8s-1.36/x86_64/2.root.json): " +
+		"error trying to connect: tcp connect error: Connection refused (os error 111)\n"
+	stderrSeedRange = "thread 'main' panicked at 'range start is greater than range end in BTreeMap'\n"
 )
 
 func stderrStarting(version string) string { return "Starting update to " + version + "\n" }
@@ -129,6 +136,9 @@ func (h *Host) action(c Command, path string, now time.Time) Answer {
 	if _, ok := h.strike(F25, now, isDispatcher); ok {
 		return textAnswer(500, bodyNoDispatcher)
 	}
+	if _, ok := h.strike(F33, now, onCommand(c)); ok {
+		return textAnswer(500, bodyNoMemory)
+	}
 	if h.locked(now) {
 		return textAnswer(423, bodyLocked)
 	}
@@ -174,6 +184,9 @@ func (h *Host) start(c Command, now time.Time, takes time.Duration) {
 		signal, _ := strconv.Atoi(f.Variant)
 		o, slow = outcome{exit: int32(signal), stderr: firstLine(o.stderr)}, max(slow, f.Delay)
 	}
+	if _, ok := h.strike(F35, now, onCommand(c)); ok {
+		o.stderr += strings.Repeat("a line of a log that was left on\n", 1<<16)
+	}
 	if slow > 0 {
 		takes = time.Duration(slow)
 	}
@@ -213,6 +226,14 @@ func (h *Host) runRefresh(now time.Time) (outcome, Duration) {
 		}
 		return outcome{exit: 1, stderr: "Failed to parse config file /etc/updog.toml: expected an equals, found an identifier at line 3\n"}, f.Delay
 	}
+	if _, ok := h.strike(F34, now, nil); ok {
+		// What it found before stands, and on the first refresh of a boot there is nothing.
+		was := choice{available: h.record.Available}
+		if h.record.Chosen != nil {
+			was.chosen = h.record.Chosen.Version
+		}
+		return outcome{found: was}, 0
+	}
 	found, broken := h.look(now, F6)
 	if broken != nil {
 		return *broken, 0
@@ -233,16 +254,29 @@ func (h *Host) runPrepare(now time.Time) (outcome, Duration) {
 		// The disk isn't touched, and yet the dispatcher will record a stage.
 		return outcome{stderr: stderrNoUpdate}, 0
 	}
-	h.disk.clearInactive()
 	for _, id := range []FaultID{F4, F5} {
-		if f, ok := h.strike(id, now, nil); ok {
-			return outcome{exit: 1, stderr: stderrStarting(version) + prepareFailures[f.Variant] + "\n"}, f.Delay
+		f, ok := h.strike(id, now, nil)
+		if !ok {
+			continue
 		}
+		o := outcome{exit: 1, stderr: stderrStarting(version) + prepareFailures[f.Variant] + "\n"}
+		switch f.Variant {
+		case variantMetadata:
+			o.stderr = prepareFailures[f.Variant] + "\n"
+		case variantManifest:
+		default:
+			h.disk.clearInactive()
+		}
+		return o, f.Delay
 	}
+	h.disk.clearInactive()
 	return outcome{stderr: stderrStarting(version), written: version}, 0
 }
 
 func (h *Host) runFlip(c Command, now time.Time) (outcome, Duration) {
+	if f, ok := h.strike(F31, now, onCommand(c)); ok {
+		return outcome{exit: 1, stderr: stderrNoRepository}, f.Delay
+	}
 	if c == Deactivate {
 		return outcome{flip: true}, 0
 	}

@@ -23,7 +23,8 @@ const (
 	F2 FaultID = "F2"
 	// F3: a refresh fails to fetch the metadata.
 	F3 FaultID = "F3"
-	// F4: a prepare fails while it downloads (Variant: write, metadata, target, manifest).
+	// F4: a prepare fails (Variant: write, metadata, target, manifest): while it downloads, at the metadata before it announces
+	// its version and clears the inactive set, or at the migrations before it clears it.
 	F4 FaultID = "F4"
 	// F5: a prepare fails on the disk (Variant: open, table, single-bank).
 	F5 FaultID = "F5"
@@ -78,6 +79,17 @@ const (
 	F29 FaultID = "F29"
 	// F30: updog is killed in Command (any if empty) by a signal (Variant: 9, 15).
 	F30 FaultID = "F30"
+	// F31: an activate or deactivate (Command; both if empty) can't load the repository, and fails after Delay.
+	F31 FaultID = "F31"
+	// F32: the API's one worker was blocked for long: a request of path On (any if empty) comes too late and isn't executed.
+	// The answer says so (Variant: late), or the connection is reset (reset).
+	F32 FaultID = "F32"
+	// F33: the dispatcher can't be started for Command (any if empty), for want of memory.
+	F33 FaultID = "F33"
+	// F34: a refresh is recorded as a success without having looked.
+	F34 FaultID = "F34"
+	// F35: Command (any if empty) prints more than anyone should read.
+	F35 FaultID = "F35"
 )
 
 // The variants that code asks for.
@@ -89,6 +101,9 @@ const (
 	variantStart      = "start"
 	variantEOF        = "eof"
 	variantReset      = "reset"
+	variantLate       = "late"
+	variantMetadata   = "metadata"
+	variantManifest   = "manifest"
 )
 
 // foreignTakes is how long the foreign command of an F1 takes that doesn't say.
@@ -98,7 +113,7 @@ const foreignTakes = 30 * time.Second
 // an illustration.
 var prepareFailures = map[string]string{
 	"write":       "Failed writing update data to disk: Failed to read from HTTP response: error decoding response body",
-	"metadata":    "Metadata error: Failed to fetch https://updates.bottlerocket.aws/targets/boot.ext4.lz4: hash mismatch",
+	"metadata":    "Metadata error: timestamp metadata is expired",
 	"target":      "Target not found: bottlerocket-boot.ext4.lz4",
 	"manifest":    "Failed to store manifest and migrations: Metadata error: Failed to verify signature threshold for role targets",
 	"open":        "Failed to open partition /dev/nvme0n1p8: Input/output error (os error 5)",
@@ -150,7 +165,7 @@ var traits = map[FaultID]trait{
 	F1:  {variants: []string{"refresh", "prepare", "activate", "deactivate"}},
 	F2:  {steady: true},
 	F3:  {},
-	F4:  {variants: []string{"write", "metadata", "target", "manifest"}},
+	F4:  {variants: []string{"write", variantMetadata, "target", variantManifest}},
 	F5:  {variants: []string{"open", "table", "single-bank"}},
 	F6:  {version: true},
 	F7:  {version: true},
@@ -177,6 +192,11 @@ var traits = map[FaultID]trait{
 	F28: {steady: true},
 	F29: {steady: true},
 	F30: {variants: []string{"9", "15"}, command: true},
+	F31: {command: true},
+	F32: {variants: []string{variantLate, variantReset}, on: true},
+	F33: {command: true},
+	F34: {},
+	F35: {command: true},
 }
 
 // Variants lists those of a fault; the first is the default. It is empty for a fault that has none.

@@ -2,6 +2,7 @@ package hostsim
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -79,7 +80,8 @@ func refreshFails(t *testing.T, _ string) {
 }
 
 // F4, F5: prepare/Failed/1, the version first and then the complaint; the state stays and the inactive
-// set is blank, an earlier good stage with it.
+// set is blank, an earlier good stage with it. At the metadata the version isn't told yet, and there as at the migrations
+// nothing is cleared yet.
 func prepareFails(t *testing.T, variant string) {
 	begins := map[string]string{
 		"write": "Failed writing update data to disk: ", "metadata": "Metadata error: ",
@@ -88,6 +90,10 @@ func prepareFails(t *testing.T, variant string) {
 		"single-bank": "Could not find inactive partition set",
 	}[variant]
 	assert.Assert(t, begins != "")
+	survives := variant == "metadata" || variant == "manifest"
+	if variant != "metadata" {
+		begins = "Starting update to 1.27.0\n" + begins
+	}
 	id := F4
 	if slices.Contains(traits[F5].variants, variant) {
 		id = F5
@@ -95,20 +101,25 @@ func prepareFails(t *testing.T, variant string) {
 	for _, state := range []UpdateState{Available, Staged} {
 		f := newFixture(t)
 		f.reach(state)
-		was := f.status()
+		was, disk := f.status(), f.Snapshot().Sets
 		f.faults(Fault{ID: id, Variant: variant, Count: 1, Delay: Duration(time.Minute)})
 		f.answers("POST", posts[Prepare], 204, "")
 		f.isLocked()
 		f.clock.Step(time.Minute)
-		f.failed(Prepare, 1, "Starting update to 1.27.0\n"+begins)
+		f.failed(Prepare, 1, begins)
 		r := f.status()
 		assert.Equal(t, r.State, state)
 		assert.DeepEqual(t, r.Staging, was.Staging)
-		assert.Equal(t, flags(f.Snapshot()), "1/0/1 0/0/0")
-		assert.Equal(t, f.Snapshot().Sets[1], Set{})
-		if state == Staged {
+		switch {
+		case survives:
+			assert.DeepEqual(t, f.Snapshot().Sets, disk)
+		case state == Staged:
 			f.accept(Activate)
 			f.recorded(Activate, "Failed", 1, textNotValid)
+			fallthrough
+		default:
+			assert.Equal(t, flags(f.Snapshot()), "1/0/1 0/0/0")
+			assert.Equal(t, f.Snapshot().Sets[1], Set{})
 		}
 		f.accept(Prepare, Activate)
 		assert.Equal(t, f.status().State, Ready)
@@ -253,4 +264,88 @@ func updogIsKilled(t *testing.T, variant string) {
 		assert.Equal(t, f.status().State, state)
 		assert.Equal(t, flags(f.Snapshot()), flagsBefore)
 	}
+}
+
+// F31: both flips load the repository first. The failure says so at its end, nothing changes, and the lock was held all the
+// while.
+func repositoryIsDownAtAFlip(t *testing.T, _ string) {
+	for _, c := range []Command{Activate, Deactivate} {
+		f := newFixture(t)
+		f.reach(allowedIn[c])
+		before := flags(f.Snapshot())
+		f.faults(Fault{ID: F31, Command: c, Count: 1, Delay: Duration(155 * time.Second)})
+		f.answers("POST", posts[c], 204, "")
+		f.clock.Step(154 * time.Second)
+		f.isLocked()
+		f.clock.Step(time.Second)
+		f.failed(c, 1, "Metadata error: Failed to fetch ")
+		stderr := f.status().Last.Stderr
+		assert.Assert(t, len(stderr) > 300 && strings.HasSuffix(stderr, "(os error 111)\n"), stderr)
+		assert.Equal(t, f.status().State, allowedIn[c])
+		assert.Equal(t, flags(f.Snapshot()), before)
+		f.accept(c)
+		assert.Equal(t, f.status().Last.Status, "Success")
+	}
+}
+
+// F32: 408 without a body, or a reset, and nothing was executed.
+func requestComesTooLate(t *testing.T, variant string) {
+	want := Answer{Status: 408}
+	if variant == "reset" {
+		want = Answer{Cut: CutReset}
+	}
+	f := newFixture(t)
+	f.reach(Ready)
+	before := f.status()
+	for _, request := range [][2]string{{"GET", pathStatus}, {"POST", posts[Deactivate]}, {"POST", pathReboot}} {
+		f.faults(Fault{ID: F32, Variant: variant, On: request[1], Count: 1})
+		assert.DeepEqual(t, f.do(request[0], request[1]), want)
+		assert.DeepEqual(t, f.status(), before)
+	}
+	assert.Equal(t, f.Snapshot().Counters.RebootsAsked, 0)
+	f.faults(Fault{ID: F32, Variant: variant})
+	assert.DeepEqual(t, f.do("GET", pathOS), want)
+}
+
+// F33: it passes by itself, and makes no record.
+func dispatcherCannotBeStarted(t *testing.T, _ string) {
+	for _, c := range allCommands {
+		f := newFixture(t)
+		f.reach(allowedIn[c])
+		before := f.status()
+		f.faults(Fault{ID: F33, Command: c, Count: 1})
+		f.answers("POST", posts[c], 500, "Unable to start the update dispatcher: Cannot allocate memory (os error 12) ")
+		assert.DeepEqual(t, f.status(), before)
+		f.accept(c)
+	}
+}
+
+// F34: Success, and what was known before stands; on the first refresh of a boot that is nothing.
+func refreshDoesNotLook(t *testing.T, _ string) {
+	f := newFixture(t)
+	f.faults(Fault{ID: F34})
+	f.accept(Refresh)
+	f.recorded(Refresh, "Success", 0, "")
+	r := f.status()
+	assert.Equal(t, r.State, Idle)
+	assert.Assert(t, r.Chosen == nil && len(r.Available) == 0)
+	f.faults()
+	f.accept(Refresh)
+	f.release("1.28.0")
+	f.faults(Fault{ID: F34})
+	f.accept(Refresh)
+	r = f.status()
+	assert.Equal(t, r.State, Available)
+	assert.Equal(t, r.Chosen.Version, v1270)
+}
+
+// F35: the command does what it does, and the record of it is megabytes long.
+func commandPrintsMegabytes(t *testing.T, _ string) {
+	f := newFixture(t)
+	f.reach(Available)
+	f.faults(Fault{ID: F35, Command: Prepare, Count: 1})
+	f.accept(Prepare)
+	r := f.status()
+	assert.Equal(t, r.State, Staged)
+	assert.Assert(t, len(r.Last.Stderr) > 2<<20 && strings.HasPrefix(r.Last.Stderr, "Starting update to 1.27.0\n"))
 }

@@ -24,7 +24,7 @@ func TestFaultsAsJSON(t *testing.T) {
 
 func TestBadFaults(t *testing.T) {
 	for in, want := range map[string]string{
-		`[{"id":"F31"}]`:                    `unknown fault "F31"`,
+		`[{"id":"F36"}]`:                    `unknown fault "F36"`,
 		`[{"id":""}]`:                       `unknown fault ""`,
 		`[{}]`:                              `unknown fault ""`,
 		`[{"id":"F4","kind":"target"}]`:     "unknown field",
@@ -54,7 +54,7 @@ func TestBadFaults(t *testing.T) {
 
 // Every listed fault has its traits, and can either be set or says how to get it.
 func TestFaultListIsWhole(t *testing.T) {
-	for n := 1; n <= 30; n++ {
+	for n := 1; n <= 35; n++ {
 		f := Fault{ID: FaultID("F" + strconv.Itoa(n))}
 		if f.ID == F9 {
 			f.Version = v1260
@@ -63,7 +63,7 @@ func TestFaultListIsWhole(t *testing.T) {
 			assert.ErrorContains(t, err, "isn't set on a host: ")
 		}
 	}
-	assert.Equal(t, len(traits), 30)
+	assert.Equal(t, len(traits), 35)
 }
 
 func TestFaultsCountAndEnd(t *testing.T) {

@@ -41,12 +41,17 @@ var faultsAtTheAPI = map[FaultID]func(t *testing.T, variant string){
 	F28: nobodyMayConnect,
 	F29: clockSteps,
 	F30: updogIsKilled,
+	F31: repositoryIsDownAtAFlip,
+	F32: requestComesTooLate,
+	F33: dispatcherCannotBeStarted,
+	F34: refreshDoesNotLook,
+	F35: commandPrintsMegabytes,
 }
 
-// Every fault from F1 to F30, and every variant that can be set, shows at the API as it should.
+// Every fault from F1 to F35, and every variant that can be set, shows at the API as it should.
 func TestFaultsAtTheAPI(t *testing.T) {
 	ran := map[FaultID]bool{}
-	for n := 1; n <= 30; n++ {
+	for n := 1; n <= 35; n++ {
 		id := FaultID("F" + strconv.Itoa(n))
 		test := faultsAtTheAPI[id]
 		if test == nil {
@@ -65,8 +70,8 @@ func TestFaultsAtTheAPI(t *testing.T) {
 	for id := range traits {
 		assert.Assert(t, ran[id], "%s isn't one of the faults that are looked for here", id)
 	}
-	assert.Equal(t, len(ran), 30)
-	assert.Equal(t, len(faultsAtTheAPI), 30)
+	assert.Equal(t, len(ran), 35)
+	assert.Equal(t, len(faultsAtTheAPI), 35)
 }
 
 // The texts of the API, as its notes have them.
@@ -90,7 +95,7 @@ func (f *fixture) answers(method, target string, status int, body string) {
 	f.t.Helper()
 	want := Answer{Status: status}
 	if body != "" {
-		want.ContentType, want.Body = "text/plain; charset=utf-8", []byte(body)
+		want.Body = []byte(body)
 	}
 	got := f.do(method, target)
 	assert.DeepEqual(f.t, got, want)

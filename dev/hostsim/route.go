@@ -25,7 +25,7 @@ type Request struct {
 type Answer struct {
 	// Status is the HTTP status; 0 when there is none.
 	Status int
-	// ContentType is empty when there is no body.
+	// ContentType is empty when there is no body, and for a verdict in text.
 	ContentType string
 	Body        []byte
 	Cut         Cut
@@ -50,7 +50,7 @@ const (
 )
 
 func textAnswer(status int, body string) Answer {
-	return Answer{Status: status, ContentType: "text/plain; charset=utf-8", Body: []byte(body)}
+	return Answer{Status: status, Body: []byte(body)}
 }
 
 func jsonAnswer(v any) Answer {
@@ -80,6 +80,12 @@ func (h *Host) answer(r Request, now time.Time) Answer {
 	if hangs && hang.Variant == "silent" {
 		// The one worker is stuck, so nobody has read the request.
 		return Answer{Cut: CutSilent}
+	}
+	if f, ok := h.strike(F32, now, func(f Fault) bool { return f.On == "" || f.On == r.Path }); ok {
+		if f.Variant == variantReset {
+			return Answer{Cut: CutReset}
+		}
+		return Answer{Status: 408}
 	}
 	a := h.malform(r, h.route(r, now), now)
 	if hangs && a.Cut == CutNone {

@@ -65,7 +65,7 @@ func TestWire(t *testing.T) {
 		{"GET /os HTTP/1.1\r\nhost: x\r\n\r\n",
 			"HTTP/1.1 200 OK|content-length: 143|content-type: application/json||" + exampleOS},
 		{"GET /updates/status HTTP/1.1\r\nhost: x\r\n\r\n",
-			"HTTP/1.1 404 Not Found|content-length: 64|content-type: text/plain; charset=utf-8||" + bodyUninitialized},
+			"HTTP/1.1 404 Not Found|content-length: 64||" + bodyUninitialized},
 		{"GET /nope HTTP/1.1\r\nhost: x\r\n\r\n", "HTTP/1.1 404 Not Found|content-length: 0||"},
 		{"POST /actions/refresh-updates HTTP/1.1\r\nhost: x\r\ncontent-length: 0\r\n\r\n", "HTTP/1.1 204 No Content||"},
 		{"PATCH /settings?tx=a HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}", "HTTP/1.1 204 No Content||"},

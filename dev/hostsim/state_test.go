@@ -86,7 +86,7 @@ func TestStatusStartsUninitialized(t *testing.T) {
 	a := f.do("GET", pathStatus)
 	assert.Equal(t, a.Status, 404)
 	assert.Equal(t, string(a.Body), bodyUninitialized)
-	assert.Equal(t, a.ContentType, "text/plain; charset=utf-8")
+	assert.Equal(t, a.ContentType, "")
 }
 
 func TestLockIsHeldWithoutAGap(t *testing.T) {

@@ -332,6 +332,35 @@ func faultLines() []faultLine {
 				sees(event(policy.ReasonRebootFailed, "activating "+v1)),
 			},
 		},
+		{
+			// What is read is the cause, at the end of hundreds of bytes.
+			id: hostsim.F31, history: failed(policy.ReasonRebootFailed) + updated, asked: 1,
+			first: add(hostsim.Fault{ID: hostsim.F31, Command: hostsim.Activate, Count: 1}),
+			story: []scene{sees(event(policy.ReasonRebootFailed, "Connection refused (os error 111)"))},
+		},
+		{
+			// Asked again at once: nobody calls the node Lost.
+			id: hostsim.F32, history: updated, asked: 1,
+			first: add(hostsim.Fault{ID: hostsim.F32, On: "/actions/prepare-update", Count: 1},
+				hostsim.Fault{ID: hostsim.F32, On: "/actions/activate-update", Count: 1}, hostsim.Fault{ID: hostsim.F32, On: "/actions/reboot", Count: 1}),
+			story: []scene{sees(logged("was too busy to hear reboot"))},
+		},
+		{
+			id: hostsim.F33, history: updated, asked: 1,
+			first: add(hostsim.Fault{ID: hostsim.F33, Command: hostsim.Refresh}),
+			story: []scene{
+				sees(event(policy.ReasonHostError, "refreshing what is available: the host"), cure, add(hostsim.Fault{ID: hostsim.F33, Command: hostsim.Prepare, Count: 2})),
+			},
+		},
+		{
+			id: hostsim.F34, history: updated, asked: 1,
+			first: add(once(hostsim.F34, "")),
+		},
+		{
+			id: hostsim.F35, history: failed(policy.ReasonPrepareFailed) + updated, asked: 1,
+			first: add(hostsim.Fault{ID: hostsim.F35}, once(hostsim.F4, "write")),
+			story: []scene{sees(event(policy.ReasonPrepareFailed, "more than 1 MiB of output"), cure)},
+		},
 	}
 	forbidden := faultLine{
 		id: hostsim.F28, history: updated, asked: 1,
@@ -357,7 +386,7 @@ func (p *patient) wave(after time.Duration) {
 // Every fault has a line, here or by name elsewhere.
 func TestAllFaultsHaveALine(t *testing.T) {
 	var wanted, got []string
-	for i := range 30 {
+	for i := range 35 {
 		wanted = append(wanted, fmt.Sprintf("F%d", i+1))
 	}
 	names := map[string]bool{}

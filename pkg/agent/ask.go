@@ -42,6 +42,8 @@ func (a *Agent) ask(ctx context.Context, v intent.View, c intent.Command) time.D
 	heard, refused := heardOf(err)
 	a.memory.Answered(v, now, c, heard, refused.Why, refused.Body, jitter(a.cfg.RefreshEvery, 0.1, a.cfg.Rand()))
 	switch {
+	case heard == intent.HeardNo:
+		log.Warn("The host could not be asked")
 	case c == intent.CommandReboot:
 		if err != nil {
 			log.Warn("The host may reboot although it did not say so")
@@ -49,8 +51,6 @@ func (a *Agent) ask(ctx context.Context, v intent.View, c intent.Command) time.D
 		return firstLook
 	case heard == intent.HeardYes:
 		return firstLook
-	case heard == intent.HeardNo:
-		log.Warn("The host could not be asked")
 	case heard == intent.HeardMaybe:
 		log.Warn("It is open if the host heard the command")
 	case refused.Why == intent.RefusedLocked:
@@ -62,15 +62,16 @@ func (a *Agent) ask(ctx context.Context, v intent.View, c intent.Command) time.D
 	return askPause
 }
 
-// heardOf tells what an error says about the command: only a refusal and a socket that nobody serves
-// prove that it was not begun.
+// heardOf tells what an error says about the command: only a refusal, an answer that it came too late and a socket that
+// leads nowhere prove that it was not begun.
 func heardOf(err error) (intent.Heard, platform.RefusedError) {
 	var refused *platform.RefusedError
 	var gone *platform.GoneError
+	var unheard *platform.UnheardError
 	switch {
 	case err == nil:
 		return intent.HeardYes, platform.RefusedError{}
-	case errors.As(err, &gone):
+	case errors.As(err, &gone), errors.As(err, &unheard):
 		return intent.HeardNo, platform.RefusedError{}
 	case errors.As(err, &refused):
 		return intent.HeardRefused, *refused

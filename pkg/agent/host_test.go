@@ -155,6 +155,48 @@ func TestRebootIsSentOnceWhateverItsAnswer(t *testing.T) {
 	})
 }
 
+// A request that the host certainly did not hear is put to it again, a reboot too, and not after the patience for one that
+// it may have heard.
+func TestRequestThatCameTooLateIsSentAgainAtOnce(t *testing.T) {
+	for _, path := range []string{"/actions/refresh-updates", "/actions/prepare-update", "/actions/activate-update", "/actions/reboot"} {
+		t.Run(path, func(t *testing.T) {
+			w := newWorld(t)
+			assert.NilError(t, w.host.SetFaults(hostsim.Fault{ID: hostsim.F32, On: path, Count: 2}))
+			begun := w.clock.Now()
+			w.reboot()
+			w.until("rebooted", w.answered(marker.StateReady))
+			assert.Equal(t, len(w.host.Faults()), 0)
+			assert.Equal(t, w.host.Snapshot().Counters.RebootsAsked, 1)
+			assert.Assert(t, w.clock.Now().Sub(begun) < intent.RebootPatience, "it took %s", w.clock.Now().Sub(begun))
+		})
+	}
+	t.Run("nobody is behind the socket", func(t *testing.T) {
+		w := newWorld(t)
+		w.reboot()
+		spy := w.spy()
+		spy.startErr[intent.CommandReboot] = &platform.GoneError{Path: "/run/api.sock", Err: fmt.Errorf("connection refused")}
+		for spy.starts[intent.CommandReboot] < 2 {
+			w.turn()
+		}
+		delete(spy.startErr, intent.CommandReboot)
+		w.until("rebooted", w.answered(marker.StateReady))
+		assert.Equal(t, w.host.Snapshot().Counters.RebootsAsked, 1)
+	})
+}
+
+// A dispatcher that can't be started for want of memory is there all the same, and a refresh that the host did not begin
+// doesn't make it up to date.
+func TestHostShortOfMemory(t *testing.T) {
+	w := newWorld(t)
+	assert.NilError(t, w.host.SetFaults(hostsim.Fault{ID: hostsim.F33, Command: hostsim.Refresh, Count: 1}))
+	w.want(marker.ActionStabilize, "")
+	w.until("error", w.answered(marker.StateError))
+	assert.Equal(t, w.node.report().Message, "refreshing what is available: the host has not looked since it booted")
+	begun := w.clock.Now()
+	w.until("ready", w.answered(marker.StateReady))
+	assert.Assert(t, w.clock.Now().Sub(begun) <= 3*time.Minute)
+}
+
 func TestProbes(t *testing.T) {
 	w := newWorld(t)
 	spy := w.spy()

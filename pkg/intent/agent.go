@@ -232,6 +232,8 @@ func unrefreshed(v View) string {
 		return refreshing + problem(v.Host)
 	case a.Command == CommandRefresh && last.Timestamp == a.Before && a.Unchanged >= unchangedLooks:
 		return refreshing + vanished(a)
+	case v.Host.State == HostUninitialized:
+		return refreshing + "the host has not looked since it booted"
 	}
 	return ""
 }

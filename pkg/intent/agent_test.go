@@ -156,6 +156,7 @@ func TestNextStabilize(t *testing.T) {
 			with(func(v *intent.View) { v.Report.Message = "refreshing what is available: no route" })}, "rest"},
 		{"also if it was up to date before", []change{unoffered, host(intent.HostIdle, failed(intent.CommandRefresh, "no route")), answered(marker.StateReady)}, "say error: refreshing what is available: no route"},
 		{"the refresh left no record", []change{unoffered, host(intent.HostIdle, intent.LastCommand{}), asked(intent.CommandRefresh, ""), unchanged(3)}, "say error: refreshing what is available: the host's command ended without a record"},
+		{"the refresh was asked for, and the host has not looked", []change{unoffered, host(intent.HostUninitialized, intent.LastCommand{})}, "say error: refreshing what is available: the host has not looked since it booted"},
 		{"the host is busy, and the answer isn't left to the next refresh", []change{locked(0)}, "wait"},
 		{"the host is busy for too long", []change{locked(26 * time.Minute), answered(marker.StateReady)}, "say error: the host has been busy..."},
 		{"which is told once", []change{locked(26 * time.Minute), answered(marker.StateError)}, "rest"},

@@ -67,7 +67,7 @@ type LastCommand struct {
 	Timestamp string
 	// Started is the version in "Starting update to V" of a prepare's output; empty if it isn't there.
 	Started string
-	// Problem is the first line of what a failed command printed, at most 200 bytes.
+	// Problem is what a failed command printed, in one line of at most 200 bytes: its beginning and its end.
 	Problem string
 }
 

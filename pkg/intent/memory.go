@@ -104,7 +104,7 @@ type Heard string
 const (
 	// HeardYes: the host began it.
 	HeardYes Heard = "yes"
-	// HeardNo: nobody was there to hear it.
+	// HeardNo: the host certainly did not hear it.
 	HeardNo Heard = "no"
 	// HeardMaybe: it is open if the host heard it.
 	HeardMaybe Heard = "maybe"
@@ -112,8 +112,8 @@ const (
 	HeardRefused Heard = "refused"
 )
 
-// Asking must be called just before c is sent, now: whatever the answer to a reboot, the host may go down, so it
-// counts as asked already.
+// Asking must be called just before c is sent, now: whatever the answer to a reboot that the host heard, it may go down, so
+// it counts as asked already.
 func (m *Memory) Asking(v View, now time.Time, c Command) {
 	if c == CommandReboot {
 		m.asked, m.doubt = askedOf(v, now, c), false
@@ -127,11 +127,22 @@ func askedOf(v View, now time.Time, c Command) Asked {
 // Answered takes in what became of c, which was sent at now. Why and body are those of a refusal; refreshEvery is the interval
 // from now on, should c be a refresh.
 func (m *Memory) Answered(v View, now time.Time, c Command, heard Heard, why Refused, body string, refreshEvery time.Duration) {
-	if c == CommandReboot || heard == HeardRefused && why == RefusedLocked {
-		// A reboot counts already; what met another command's lock was never begun.
+	switch {
+	case c == CommandReboot:
+		// It counts already, whatever the answer says, unless it can't have been heard: then it is asked for again.
+		if heard == HeardNo {
+			m.asked = v.Asked
+		}
+		return
+	case heard == HeardRefused && why == RefusedLocked:
+		// What met another command's lock was never begun.
 		return
 	}
 	if c == CommandRefresh {
+		if heard == HeardNo || heard == HeardRefused && why != RefusedUnsupported {
+			// The host didn't begin it, so nothing was learned.
+			refreshEvery = min(refreshEvery, refreshAgain)
+		}
 		m.triedRefresh(now, refreshEvery)
 	}
 	asked := askedOf(v, now, c)

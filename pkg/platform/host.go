@@ -14,7 +14,8 @@ type Host interface {
 	// it gave an answer that can't be understood.
 	Observe(ctx context.Context) (intent.Host, error)
 	// Start asks for one command. nil means that the host accepted it, not that it ended. A
-	// *RefusedError means that it certainly didn't start; any other error leaves open whether it did.
+	// *RefusedError, an *UnheardError or a *GoneError means that it certainly didn't start; any other error leaves open
+	// whether it did.
 	Start(ctx context.Context, c intent.Command) error
 }
 
@@ -22,12 +23,22 @@ type Host interface {
 type RefusedError struct {
 	Command intent.Command
 	Why     intent.Refused
-	// Body is the first line of the answer.
+	// Body is the answer in one short line.
 	Body string
 }
 
 func (e *RefusedError) Error() string {
 	return fmt.Sprintf("host refused %s (%s): %s", e.Command, e.Why, e.Body)
+}
+
+// UnheardError means that the host certainly did not begin the command, and would have if it had heard it in time: its one
+// worker was blocked, and it answered 408 to a request that had waited too long.
+type UnheardError struct {
+	Command intent.Command
+}
+
+func (e *UnheardError) Error() string {
+	return fmt.Sprintf("host was too busy to hear %s (408)", e.Command)
 }
 
 // GoneError means that the socket which this process has mounted leads nowhere any more: the host's

@@ -67,7 +67,7 @@ func TestCannedStatus(t *testing.T) {
 		{name: "locked", status: 423, want: intent.Host{Locked: true}},
 		{name: "no content", status: 204, err: "unexpected answer 204"},
 		{name: "redirect", status: 302, err: "unexpected answer 302"},
-		{name: "server error", status: 500, body: "Unable to open update lock file: \x1b[31mx\nmore", err: "unexpected answer 500: Unable to open update lock file: ?[31mx"},
+		{name: "server error", status: 500, body: "Unable to open update lock file: \x1b[31mx\nmore", err: "unexpected answer 500: Unable to open update lock file: ?[31mx more"},
 		{name: "null", status: 200, body: "null", err: "not a json object"},
 		{name: "array", status: 200, body: "[]", err: "not a json object"},
 		{name: "blank", status: 200, body: "  ", err: "not a json object"},
@@ -96,11 +96,23 @@ func TestCannedStatus(t *testing.T) {
 		{name: "started garbage", status: 200, body: record(`"cmd_type":"prepare","cmd_status":"Success","stderr":"Starting update to you\n"`),
 			want: intent.Host{State: intent.HostStaged, Last: intent.LastCommand{Command: intent.CommandPrepare, Success: true}}},
 		{name: "started later", status: 200, body: record(`"cmd_type":"prepare","cmd_status":"Failed","stderr":"warning\r\nStarting update to 1.2.3-rc.1+b\r\nboom"`),
-			want: intent.Host{State: intent.HostStaged, Last: intent.LastCommand{Command: intent.CommandPrepare, Started: "1.2.3-rc.1+b", Problem: "warning"}}},
+			want: intent.Host{State: intent.HostStaged, Last: intent.LastCommand{Command: intent.CommandPrepare, Started: "1.2.3-rc.1+b", Problem: "warning boom"}}},
 		{name: "started something else", status: 200, body: record(`"cmd_type":"activate","cmd_status":"Failed","stderr":"Starting update to 1.2.3\n"`),
 			want: intent.Host{State: intent.HostStaged, Last: intent.LastCommand{Command: intent.CommandActivate}}},
 		{name: "long problem", status: 200, body: record(`"cmd_type":"refresh","cmd_status":"Failed","stderr":"` + strings.Repeat("é", 150) + `"`),
-			want: intent.Host{State: intent.HostStaged, Last: intent.LastCommand{Command: intent.CommandRefresh, Problem: strings.Repeat("é", 100)}}},
+			want: intent.Host{State: intent.HostStaged, Last: intent.LastCommand{Command: intent.CommandRefresh, Problem: strings.Repeat("é", 30) + " ... " + strings.Repeat("é", 67)}}},
+		{name: "a panic", status: 200, body: record(`"cmd_type":"refresh","cmd_status":"Failed","stderr":"thread 'main' panicked at src/main.rs:12:5:\nrange start is greater than range end in BTreeMap\n"`),
+			want: intent.Host{State: intent.HostStaged, Last: intent.LastCommand{Command: intent.CommandRefresh,
+				Problem: "thread 'main' panicked at src/main.rs:12:5: range start is greater than range end in BTreeMap"}}},
+		{name: "the cause stands last", status: 200, body: record(`"cmd_type":"activate","cmd_status":"Failed","stderr":"` + repositoryDown + `"`),
+			want: intent.Host{State: intent.HostStaged, Last: intent.LastCommand{Command: intent.CommandActivate,
+				Problem: "Metadata error: Failed to fetch https://updates.example.com/ ... .example.com/2020-07-07/aws-k8s-1.36/x86_64/2.root.json): error trying to connect: tcp connect error: Connection refused (os error 111)"}}},
+		{name: "megabytes of output of a prepare", status: 200, body: record(`"cmd_type":"prepare","cmd_status":"Success","timestamp":"t","exit_status":0,"stderr":"Starting update to 1.27.0\n` + strings.Repeat(`\u00e9\n`, maxBody/4) + `"`),
+			want: intent.Host{State: intent.HostStaged, Last: intent.LastCommand{Command: intent.CommandPrepare, Success: true, Timestamp: "t", Started: "1.27.0"}}},
+		{name: "megabytes of output of a failure", status: 200, body: record(`"cmd_type":"refresh","cmd_status":"Failed","stderr":"` + strings.Repeat("x", 2*maxBody) + `"`),
+			want: intent.Host{State: intent.HostStaged, Last: intent.LastCommand{Command: intent.CommandRefresh,
+				Problem: "more than 1 MiB of output, and of that: " + strings.Repeat("x", 20) + " ... " + strings.Repeat("x", 135)}}},
+		{name: "megabytes of something else", status: 200, body: `{"update_state":"Idle","available_updates":[` + strings.Repeat(" ", maxBody) + `]}`, err: "it is longer than 1048576 bytes"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h, err := canned{status: c.status, body: c.body, os: goodOS}.client(t).Observe(context.Background())
@@ -118,6 +130,11 @@ func TestCannedStatus(t *testing.T) {
 	}
 }
 
+// repositoryDown is what updog says while the repository can't be reached: the cause stands at the end of hundreds of bytes.
+const repositoryDown = `Metadata error: Failed to fetch https://updates.example.com/2020-07-07/aws-k8s-1.36/x86_64/2.root.json: ` +
+	`Transport 'other' error fetching 'https://updates.example.com/2020-07-07/aws-k8s-1.36/x86_64/2.root.json': error sending request for url ` +
+	`(https://updates.example.com/2020-07-07/aws-k8s-1.36/x86_64/2.root.json): error trying to connect: tcp connect error: Connection refused (os error 111)\n`
+
 func TestCannedOS(t *testing.T) {
 	for body, want := range map[string]string{
 		"{}":                       `version_id: version ""`,
@@ -134,7 +151,7 @@ func TestCannedOS(t *testing.T) {
 }
 
 func TestCannedStart(t *testing.T) {
-	const open = intent.Refused("open")
+	const open, unheard = intent.Refused("open"), intent.Refused("unheard")
 	for _, c := range []struct {
 		command intent.Command
 		status  int
@@ -150,6 +167,10 @@ func TestCannedStart(t *testing.T) {
 		{intent.CommandActivate, 404, "No update image applied to staging partition", intent.RefusedMissing},
 		{intent.CommandActivate, 404, "", intent.RefusedUnsupported},
 		{intent.CommandRefresh, 500, "Unable to start the update dispatcher: No such file or directory (os error 2) ", intent.RefusedUnsupported},
+		{intent.CommandRefresh, 500, "Unable to start the update dispatcher: Cannot allocate memory (os error 12) ", intent.RefusedFailed},
+		{intent.CommandRefresh, 408, "", unheard},
+		{intent.CommandReboot, 408, "", unheard},
+		{intent.CommandReboot, 408, "Request Timeout", open},
 		{intent.CommandRefresh, 500, "Update dispatcher failed", intent.RefusedFailed},
 		{intent.CommandRefresh, 302, "", intent.RefusedFailed},
 		{intent.CommandRefresh, 503, "", intent.RefusedFailed},
@@ -162,6 +183,11 @@ func TestCannedStart(t *testing.T) {
 			err := canned{status: c.status, body: c.body}.client(t).Start(context.Background(), c.command)
 			if c.want == "" {
 				assert.NilError(t, err)
+				return
+			}
+			var late *platform.UnheardError
+			assert.Equal(t, errors.As(err, &late), c.want == unheard, "%v", err)
+			if c.want == unheard {
 				return
 			}
 			var refused *platform.RefusedError

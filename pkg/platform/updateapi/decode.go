@@ -119,6 +119,24 @@ func decodeStatus(body []byte) (intent.Host, error) {
 	return h, nil
 }
 
+// decodeCutStatus reads what arrived of a status that is too long. That is so where a command printed megabytes, and its
+// output stands last: all that is judged stands in front of it, and the version that a prepare writes at its beginning.
+func decodeCutStatus(body []byte) (intent.Host, error) {
+	// A character that was cut, escaped or not, is left out as well.
+	for left := range min(6, len(body)) {
+		closed := append(bytes.Clone(body[:len(body)-left]), `"}}`...)
+		if !json.Valid(closed) {
+			continue
+		}
+		h, err := decodeStatus(closed)
+		if h.Last.Problem != "" {
+			h.Last.Problem = oneLine("more than 1 MiB of output, and of that: " + h.Last.Problem)
+		}
+		return h, err
+	}
+	return intent.Host{}, errors.Errorf("it is longer than %d bytes", maxBody)
+}
+
 // decode refuses an absent or null object, which encoding/json takes for an empty one.
 func decode(body []byte, into any) error {
 	if !bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("{")) {
@@ -215,13 +233,14 @@ func started(stderr string) string {
 	return ""
 }
 
-// problem is the first line of what a failed command printed. A prepare announces its version first,
-// whatever happens then, so that line says nothing about the failure.
+// problem is what a failed command printed, in one line. A prepare announces its version first, whatever happens then, so
+// that line says nothing about the failure.
 func problem(stderr string) string {
+	var said strings.Builder
 	for line := range strings.Lines(stderr) {
-		if line = firstLine(line); line != "" && !strings.HasPrefix(line+" ", starting) {
-			return line
+		if !strings.HasPrefix(strings.TrimSpace(line)+" ", starting) {
+			said.WriteString(line)
 		}
 	}
-	return ""
+	return oneLine(said.String())
 }

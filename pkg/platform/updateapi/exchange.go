@@ -14,13 +14,15 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/platform"
 )
 
-// maxBody bounds the body of an answer, in bytes; real ones have a few thousand.
+// maxBody bounds what is read of the body of an answer, in bytes; real ones have a few thousand.
 const maxBody = 1 << 20
 
 // answer is a whole answer: one whose body didn't arrive in full is an error instead.
 type answer struct {
 	status int
 	body   []byte
+	// cut: the body goes on after maxBody bytes, which were not read.
+	cut bool
 }
 
 // empty tells a 404 of a route that isn't there from a handler's verdict, which comes with a text.
@@ -47,10 +49,7 @@ func (c *Client) exchange(ctx context.Context, method, path string) (answer, err
 	if err != nil {
 		return answer{}, errors.Wrapf(err, "%s: read the body of the %d answer", what, resp.StatusCode)
 	}
-	if len(body) > maxBody {
-		return answer{}, errors.Errorf("%s: the body of the %d answer is longer than %d bytes", what, resp.StatusCode, maxBody)
-	}
-	return answer{status: resp.StatusCode, body: body}, nil
+	return answer{status: resp.StatusCode, body: body[:min(len(body), maxBody)], cut: len(body) > maxBody}, nil
 }
 
 // failed names the failures of a connection that need different hands.

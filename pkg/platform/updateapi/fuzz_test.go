@@ -32,7 +32,10 @@ func FuzzDecodeStatus(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		_ = firstLine(string(body))
+		if s := oneLine(string(body)); len(s) > maxLine || s != printable(s) {
+			t.Errorf("text %q", s)
+		}
+		_, _ = decodeCutStatus(body)
 		h, err := decodeStatus(body)
 		if err != nil {
 			if h != (intent.Host{}) {

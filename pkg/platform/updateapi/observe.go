@@ -45,6 +45,9 @@ func (c *Client) os(ctx context.Context) (osRelease, error) {
 	if a.status != http.StatusOK {
 		return osRelease{}, unexpected(pathOS, a)
 	}
+	if a.cut {
+		return osRelease{}, errors.Errorf("get %s: the answer is longer than %d bytes", pathOS, maxBody)
+	}
 	o, err := decodeOS(a.body)
 	return o, misunderstood(pathOS, a, err)
 }
@@ -56,6 +59,10 @@ func (c *Client) status(ctx context.Context) (intent.Host, error) {
 	}
 	switch {
 	case a.status == http.StatusOK:
+		if a.cut {
+			h, err := decodeCutStatus(a.body)
+			return h, misunderstood(pathStatus, a, err)
+		}
 		h, err := decodeStatus(a.body)
 		return h, misunderstood(pathStatus, a, err)
 	case a.status == http.StatusLocked:
@@ -71,10 +78,10 @@ func unexpected(path string, a answer) error {
 	if a.status == http.StatusNotFound && a.empty() {
 		return errors.Errorf("get %s: the api has no such route: the os is older than 0.4.1, or this is no bottlerocket", path)
 	}
-	return errors.Errorf("get %s: unexpected answer %d: %s", path, a.status, firstLine(string(a.body)))
+	return errors.Errorf("get %s: unexpected answer %d: %s", path, a.status, oneLine(string(a.body)))
 }
 
 // misunderstood adds what the host said to a decoder's error; it keeps nil.
 func misunderstood(path string, a answer, err error) error {
-	return errors.WithMessagef(err, "get %s: can't understand the answer %q", path, firstLine(string(a.body)))
+	return errors.WithMessagef(err, "get %s: can't understand the answer %q", path, oneLine(string(a.body)))
 }

@@ -268,7 +268,7 @@ func TestMalformedAnswers(t *testing.T) {
 	s := simulate(t)
 	s.start(intent.CommandRefresh)
 	for variant, want := range map[string]string{
-		"cut": "decode body", "html": `"<html>": body is not a json object`, "empty": "not a json object",
+		"cut": "decode body", "html": `"<html> <body>It works!</body> </html>": body is not a json object`, "empty": "not a json object",
 		"types": "decode body", "state": `unknown update_state "Rebooting"`, "command": `unknown cmd_type "defragment"`,
 		"version": `version "one point two" is not a semantic version`, "oversize": "longer than 1048576 bytes",
 		"dispatcher": "unexpected answer 500: Update dispatcher failed",

@@ -20,8 +20,12 @@ var actions = map[intent.Command]string{
 	intent.CommandReboot:     "/actions/reboot",
 }
 
-// noDispatcher begins the answer of an image that was built without in-place updates.
-const noDispatcher = "Unable to start the update dispatcher: "
+// noDispatcher and noSuchFile are in the answer of an image that was built without in-place updates: it lacks the
+// program. Any other reason not to start it, as a lack of memory, passes by itself.
+const (
+	noDispatcher = "Unable to start the update dispatcher: "
+	noSuchFile   = "(os error 2)"
+)
 
 // Start implements platform.Host.
 func (c *Client) Start(ctx context.Context, cmd intent.Command) error {
@@ -36,7 +40,10 @@ func (c *Client) Start(ctx context.Context, cmd intent.Command) error {
 	if a.status == http.StatusNoContent {
 		return nil
 	}
-	line := firstLine(string(a.body))
+	if a.status == http.StatusRequestTimeout && a.empty() {
+		return &platform.UnheardError{Command: cmd}
+	}
+	line := oneLine(string(a.body))
 	if cmd == intent.CommandReboot || a.status < 300 {
 		// A machine that says that it failed to reboot may go down for all that; and a success that
 		// isn't the documented one tells as little.
@@ -56,8 +63,13 @@ func refusal(a answer) intent.Refused {
 		return intent.RefusedUnsupported
 	case a.status == http.StatusNotFound:
 		return intent.RefusedMissing
-	case a.status == http.StatusInternalServerError && strings.HasPrefix(string(a.body), noDispatcher):
+	case a.status == http.StatusInternalServerError && lacksDispatcher(string(a.body)):
 		return intent.RefusedUnsupported
 	}
 	return intent.RefusedFailed
+}
+
+func lacksDispatcher(body string) bool {
+	why, ok := strings.CutPrefix(body, noDispatcher)
+	return ok && strings.HasSuffix(strings.TrimSpace(why), noSuchFile)
 }

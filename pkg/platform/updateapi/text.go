@@ -29,12 +29,31 @@ func printable(s string) string {
 	return out
 }
 
-// firstLine is the first line of s that isn't blank, made printable.
-func firstLine(s string) string {
-	for line := range strings.Lines(s) {
-		if line = strings.TrimSpace(line); line != "" {
-			return printable(line)
-		}
+const (
+	// gap stands for what oneLine leaves out, between a head of headLen bytes and as much of the tail as fits.
+	gap     = " ... "
+	headLen = 60
+)
+
+// oneLine is all of s in one printable line of at most maxLine bytes: its beginning, which says what was tried, and its
+// end, where the cause stands in what the host's programs print.
+func oneLine(s string) string {
+	s = strings.Join(strings.Fields(strings.ToValidUTF8(s, "?")), " ")
+	if len(s) > maxLine {
+		s = cutBefore(s, headLen) + gap + cutAfter(s, len(s)-(maxLine-headLen-len(gap)))
 	}
-	return ""
+	return printable(s)
+}
+
+// cutBefore is s up to at most byte i, and cutAfter s from at least byte i on, cut between characters.
+func cutBefore(s string, i int) string {
+	for ; i > 0 && !utf8.RuneStart(s[i]); i-- {
+	}
+	return s[:i]
+}
+
+func cutAfter(s string, i int) string {
+	for ; i < len(s) && !utf8.RuneStart(s[i]); i++ {
+	}
+	return s[i:]
 }
