@@ -254,12 +254,12 @@ func faultLines() []faultLine {
 			story: []scene{sees(event(policy.ReasonAnotherUpdater, v1+" activated"), reboot)},
 		},
 		{
-			// After the cordon, so it counts as the reboot; the stage was not activated.
-			id: hostsim.F20, held: true, history: failed(policy.ReasonRolledBack) + updated, asked: 1, boots: 2,
+			// After the cordon, so it counts as the reboot; the stage was not activated, so it says nothing of the version.
+			id: hostsim.F20, held: true, history: failed(policy.ReasonRebootedEarly) + updated, asked: 1, boots: 2,
 			story: []scene{
 				sees(event(policy.ReasonEvictionBlocked, ""), reboot, letGo),
 				sees(event(policy.ReasonRebootedEarly, "")),
-				sees(event(policy.ReasonRolledBack, "")),
+				sees(event(policy.ReasonRebootedEarly, "was rebooted before "+v1+" was activated")),
 				sees(event(policy.ReasonVerified, "")),
 			},
 			elsewhere: "before the cordon the stage is staged again" + inSimulation,

@@ -25,7 +25,7 @@ var answerKeys = []marker.Key{marker.KeyActiveID, marker.KeyActionState, marker.
 
 // answer writes the answer to the intent, together with the facts.
 func (a *Agent) answer(ctx context.Context, node *Seen, v intent.View, step intent.Step) time.Duration {
-	report := intent.FactsOf(v.Report, v.Host, a.cfg.Version)
+	report := intent.FactsOf(v, a.cfg.Version)
 	report.ActiveID, report.State, report.Message = v.Intent.ID, step.State, step.Message
 	want := marker.EncodeReport(report)
 	diff := marker.Diff(node.Annotations, want, marker.WriterAgent)
@@ -72,7 +72,7 @@ func (a *Agent) answer(ctx context.Context, node *Seen, v intent.View, step inte
 
 // facts writes what is new of the host, if anything, and returns how long the step lasts.
 func (a *Agent) facts(ctx context.Context, node *Seen, v intent.View, step intent.Step) time.Duration {
-	diff := marker.Diff(node.Annotations, marker.EncodeReport(intent.FactsOf(v.Report, v.Host, a.cfg.Version)), marker.WriterAgent)
+	diff := marker.Diff(node.Annotations, marker.EncodeReport(intent.FactsOf(v, a.cfg.Version)), marker.WriterAgent)
 	for _, k := range answerKeys {
 		delete(diff, k)
 	}
@@ -101,7 +101,10 @@ func (a *Agent) facts(ctx context.Context, node *Seen, v intent.View, step inten
 
 // lasts is how long a step without an act lasts: rest ends at the next live look at the latest.
 func (a *Agent) lasts(now time.Time, step intent.Step) time.Duration {
-	if step.Kind == intent.StepWait {
+	switch step.Kind {
+	case intent.StepFacts:
+		return 0
+	case intent.StepWait:
 		return step.After
 	}
 	next := a.lookAt.Sub(now)

@@ -33,7 +33,7 @@ func TestWholeWayOfAnUpdate(t *testing.T) {
 	boot := w.host.BootID()
 	w.want(marker.ActionRebootUpdate, boot)
 	w.until("rebooted", w.answered(marker.StateReady))
-	assert.Equal(t, len(w.node.patches), 5, "busy, and ready after the boot")
+	assert.Equal(t, len(w.node.patches), 6, "busy, activated, and ready after the boot")
 	r = w.node.report()
 	assert.Equal(t, r.Current, target)
 	assert.Equal(t, r.Available, "")
@@ -44,7 +44,8 @@ func TestWholeWayOfAnUpdate(t *testing.T) {
 	w.want(marker.ActionStabilize, "")
 	w.until("stable again", w.answered(marker.StateReady))
 	w.rest()
-	assert.Equal(t, len(w.node.patches), 6)
+	assert.Equal(t, len(w.node.patches), 7)
+	assert.Equal(t, w.node.report().ActivatedID, "")
 	assert.Equal(t, w.node.annotations["other.example/key"], "stays")
 }
 

@@ -125,7 +125,7 @@ func FuzzJudge(f *testing.F) {
 }
 
 // agentKeys are the keys that design gives to the agent, after the prefix.
-var agentKeys = []string{"active-id", "action-state", "message", "available-version", "current-version", "boot-id", "protocol",
+var agentKeys = []string{"active-id", "action-state", "message", "available-version", "current-version", "boot-id", "activated-id", "protocol",
 	"operator-version", "action-active", "update-available"}
 
 // semantic tells for the usual versions if they are some.
@@ -153,6 +153,9 @@ func allowed(t *testing.T, w Write) {
 		assert.Assert(t, utf8.ValidString(*v) && len(*v) <= 256, "%q", *v)
 		for _, r := range *v {
 			assert.Assert(t, unicode.IsPrint(r), "%q", *v)
+		}
+		if name == "activated-id" {
+			assert.Equal(t, *v, before["intent-id"])
 		}
 		if name == "action-active" || name == "update-available" {
 			assert.Assert(t, *v == "true" || *v == "false", "%q", *v)

@@ -269,7 +269,7 @@ func TestJudgeKeys(t *testing.T) {
 	}
 	out.WriteString("\n")
 	values := map[marker.Key]string{marker.KeyActiveID: intentID, marker.KeyActionState: "ready", marker.KeyAvailableVersion: target,
-		marker.KeyCurrentVersion: target, marker.KeyProtocol: "1", marker.KeyActionActive: "false", marker.KeyUpdateAvailable: "false"}
+		marker.KeyCurrentVersion: target, marker.KeyActivatedID: intentID, marker.KeyProtocol: "1", marker.KeyActionActive: "false", marker.KeyUpdateAvailable: "false"}
 	for _, k := range keys {
 		for _, op := range []string{"set", "delete"} {
 			fmt.Fprintf(&out, "%-50s %-7s", k, op)
@@ -326,7 +326,7 @@ func TestAgentStepsPass(t *testing.T) {
 						continue
 					}
 					reports++
-					report := intent.FactsOf(last, h, "v2.0.0")
+					report := intent.FactsOf(intent.View{Intent: i, Report: last, Host: h}, "v2.0.0")
 					report.ActiveID, report.State, report.Message = i.ID, step.State, step.Message
 					w.Patch.Annotations = map[string]*string{}
 					for k, v := range marker.Diff(w.Live.Annotations, marker.EncodeReport(report), marker.WriterAgent) {

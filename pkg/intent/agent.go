@@ -18,6 +18,10 @@ const (
 	// before the command counts as dead (update-api section 1, rule 5).
 	unchangedLooks = 3
 
+	// tellPatience is for how long after its activation a reboot waits for the report of it. Without the report a rollback
+	// can't be told from a loss of power, so the version isn't blamed; a node that is drained is not kept waiting for that.
+	tellPatience = time.Minute
+
 	shortCommand = 10 * time.Second
 
 	pollActive = 250 * time.Millisecond
@@ -38,6 +42,8 @@ const (
 	StepWait StepKind = "wait"
 	// StepReport: write Step.State for the intent, with the facts.
 	StepReport StepKind = "report"
+	// StepFacts: write the facts now and go on; nothing disruptive follows before they stand.
+	StepFacts StepKind = "facts"
 	// StepCommand: ask the host for Step.Command.
 	StepCommand StepKind = "command"
 )
@@ -95,8 +101,9 @@ func Next(v View) Step {
 
 // FactsOf turns what a host says into the facts of a report; the last report's offer stands while the
 // host gives no word on it, so that a failed refresh doesn't withdraw an update.
-func FactsOf(last marker.Report, h Host, operatorVersion string) marker.Report {
-	r := last
+func FactsOf(v View, operatorVersion string) marker.Report {
+	r, h := v.Report, v.Host
+	r.ActivatedID = activatedID(v)
 	r.Current, r.BootID = h.Version, h.BootID
 	r.Protocol, r.OperatorVersion = marker.Protocol, operatorVersion
 	switch {
@@ -110,6 +117,24 @@ func FactsOf(last marker.Report, h Host, operatorVersion string) marker.Report {
 		r.Available = ""
 	}
 	return r
+}
+
+// activatedID is the intent that stands if the host was ready to boot its target when it was last seen in the boot that is
+// to be left behind. What comes after that boot changes nothing: it tells a rollback from a loss of power.
+func activatedID(v View) string {
+	i, h := v.Intent, v.Host
+	switch {
+	case i.Action != marker.ActionRebootUpdate:
+		return ""
+	case h.BootID != i.RebootFrom || h.Locked:
+		if v.Report.ActivatedID != i.ID {
+			return ""
+		}
+		return i.ID
+	case h.State == HostReady && h.Staged == i.Target:
+		return i.ID
+	}
+	return ""
 }
 
 func wait(d time.Duration) Step { return Step{Kind: StepWait, After: d} }
@@ -376,10 +401,13 @@ func problem(h Host) string {
 func reboot(v View, answer marker.State) Step {
 	h, target := v.Host, v.Intent.Target
 	if h.BootID != v.Intent.RebootFrom {
-		// A reboot after the cordon counts as the reboot, whoever did it.
+		// A reboot after the cordon counts as the reboot, whoever did it. What it says of the target depends on whether that
+		// was activated, which the report remembers.
 		switch {
 		case h.Version == target && answer != marker.StateReady:
 			return report(marker.StateReady, "")
+		case h.Version != target && answer != marker.StateError && v.Report.ActivatedID != v.Intent.ID:
+			return report(marker.StateError, "the host was rebooted before %s was activated", target)
 		case h.Version != target && answer != marker.StateError:
 			return report(marker.StateError, "the host came back with %s instead of %s: the update was rolled back", h.Version, target)
 		}
@@ -444,6 +472,9 @@ func continueReboot(v View) Step {
 		return changed(v, "the host has %s staged instead of %s", orUnknown(h.Staged), v.Intent.Target)
 	}
 	if h.State == HostReady {
+		if v.Report.ActivatedID != v.Intent.ID && v.Now.Sub(a.At) < tellPatience {
+			return Step{Kind: StepFacts}
+		}
 		return command(CommandReboot)
 	}
 	if step, ok := settle(v, CommandActivate); ok && a.ID == v.Intent.ID {

@@ -213,6 +213,8 @@ func TestNextReboot(t *testing.T) {
 	active := host(intent.HostReady, intent.LastCommand{Command: intent.CommandActivate, Success: true, Timestamp: "t3"})
 	late := with(func(v *intent.View) { v.Intent.Until = v.Now })
 	fresh := with(func(v *intent.View) { v.Started = v.Now.Add(-time.Minute) })
+	told := with(func(v *intent.View) { v.Report.ActivatedID = id })
+	just := with(func(v *intent.View) { v.Asked.At = v.Now.Add(-time.Second) })
 	check(t, marker.ActionRebootUpdate, []line{
 		{"the stage is proven: busy before the host is touched", []change{staged}, "say busy"},
 		{"the stage was answered ready in this boot", []change{host(intent.HostStaged, refreshed)}, "say busy"},
@@ -224,7 +226,9 @@ func TestNextReboot(t *testing.T) {
 		{"activate", []change{staged, affirmed}, "ask activate"},
 		{"activating", []change{staged, affirmed, asked(intent.CommandActivate, "t2")}, "wait"},
 		{"activation failed", []change{affirmed, asked(intent.CommandActivate, "t2"), host(intent.HostStaged, failed(intent.CommandActivate, "blank"))}, "say error: activating 1.2.0: blank"},
-		{"activated: reboot", []change{active, affirmed, asked(intent.CommandActivate, "t2")}, "ask reboot"},
+		{"activated: that is told first", []change{active, affirmed, asked(intent.CommandActivate, "t2"), just}, "facts"},
+		{"activated and told: reboot", []change{active, affirmed, asked(intent.CommandActivate, "t2"), just, told}, "ask reboot"},
+		{"activated, and it can't be told", []change{active, affirmed, asked(intent.CommandActivate, "t2")}, "ask reboot"},
 		{"asked to reboot: only time tells", []change{active, affirmed, asked(intent.CommandReboot, "t3")}, "wait"},
 		{"never a second reboot for one intent by one process", []change{staged, affirmed, asked(intent.CommandReboot, "t3")}, "wait"},
 		{"ten minutes after the last request", []change{active, affirmed, asked(intent.CommandReboot, "t3"), with(func(v *intent.View) { v.Asked.At = v.Now.Add(-11 * time.Minute) })}, "say error: the host did not reboot within..."},
@@ -238,8 +242,10 @@ func TestNextReboot(t *testing.T) {
 		{"back on the target and told", []change{booted(v2), answered(marker.StateReady), with(func(v *intent.View) { v.RefreshTried = v.Now })}, "rest"},
 		{"back on the target after a late error", []change{booted(v2), answered(marker.StateError)}, "say ready"},
 		{"rebooted by somebody else before it was asked", []change{booted(v2)}, "say ready"},
-		{"rolled back", []change{affirmed, booted(v1)}, "say error: the host came back with 1.1.0 instead of 1.2.0..."},
-		{"fell back after it was ready", []change{answered(marker.StateReady), booted(v1)}, "say error: the host came back with 1.1.0..."},
+		{"its power was lost before it was asked", []change{booted(v1)}, "say error: the host was rebooted before 1.2.0 was activated"},
+		{"its power was lost after busy", []change{affirmed, booted(v1)}, "say error: the host was rebooted before 1.2.0 was activated"},
+		{"rolled back", []change{affirmed, told, booted(v1)}, "say error: the host came back with 1.1.0 instead of 1.2.0..."},
+		{"fell back after it was ready", []change{answered(marker.StateReady), told, booted(v1)}, "say error: the host came back with 1.1.0..."},
 		{"an error before the reboot stands", []change{staged, answered(marker.StateError)}, "rest"},
 	})
 }
@@ -279,9 +285,37 @@ func TestFactsOf(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			tc.host.BootID = "b5"
-			r := intent.FactsOf(last, tc.host, "build")
+			r := intent.FactsOf(intent.View{Report: last, Host: tc.host}, "build")
 			assert.Equal(t, r, marker.Report{ActiveID: id, State: marker.StateReady, Available: tc.available, Current: tc.host.Version,
 				BootID: "b5", Protocol: marker.Protocol, OperatorVersion: "build"})
+		})
+	}
+}
+
+// The report remembers, over the boot that follows, that the target was activated for the intent to reboot, and nothing else
+// does: a host that comes back without it was rolled back, or never got that far (S10).
+func TestActivatedIsRemembered(t *testing.T) {
+	active := host(intent.HostReady, intent.LastCommand{Command: intent.CommandActivate, Success: true, Timestamp: "t3"})
+	remembered := with(func(v *intent.View) { v.Report.ActivatedID = id })
+	for _, tc := range []struct {
+		name    string
+		action  marker.Action
+		changes []change
+		want    string
+	}{
+		{"not activated yet", marker.ActionRebootUpdate, []change{host(intent.HostStaged, written)}, ""},
+		{"activated", marker.ActionRebootUpdate, []change{active}, id},
+		{"another version is", marker.ActionRebootUpdate, []change{active, with(func(v *intent.View) { v.Host.Staged = v3 })}, ""},
+		{"a locked host says nothing", marker.ActionRebootUpdate, []change{remembered, locked(0)}, id},
+		{"deactivated before the reboot", marker.ActionRebootUpdate, []change{remembered, host(intent.HostStaged, written)}, ""},
+		{"after the boot", marker.ActionRebootUpdate, []change{remembered, booted(v1)}, id},
+		{"after a boot that came before", marker.ActionRebootUpdate, []change{booted(v1)}, ""},
+		{"what somebody activates after the boot is not it", marker.ActionRebootUpdate, []change{booted(v1), with(func(v *intent.View) { v.Host.State, v.Host.Staged = intent.HostReady, v2 })}, ""},
+		{"for an intent before", marker.ActionRebootUpdate, []change{booted(v1), with(func(v *intent.View) { v.Report.ActivatedID = "6" })}, ""},
+		{"the attempt is over", marker.ActionStabilize, []change{remembered, active}, ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			assert.Equal(t, intent.FactsOf(view(tc.action, tc.changes...), "build").ActivatedID, tc.want)
 		})
 	}
 }

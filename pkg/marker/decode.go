@@ -186,6 +186,8 @@ func (d *decoder) report() Report {
 		Available: d.version(KeyAvailableVersion),
 		Current:   d.version(KeyCurrentVersion),
 		BootID:    d.token2(KeyBootID),
+
+		ActivatedID: d.token2(KeyActivatedID),
 	}
 	r.OperatorVersion, _ = d.text(KeyOperatorVersion, maxToken)
 	if v, ok := d.text(KeyProtocol, maxToken); ok {

@@ -57,6 +57,7 @@ func EncodeReport(r Report) map[Key]string {
 	set(KeyAvailableVersion, r.Available)
 	set(KeyCurrentVersion, r.Current)
 	set(KeyBootID, r.BootID)
+	set(KeyActivatedID, r.ActivatedID)
 	set(KeyOperatorVersion, r.OperatorVersion)
 	if r.Protocol > 0 {
 		out[KeyProtocol] = strconv.Itoa(r.Protocol)

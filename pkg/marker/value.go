@@ -77,6 +77,8 @@ type Report struct {
 	Available string
 	Current   string
 	BootID    string
+	// ActivatedID is the intent for which the host was seen ready to boot the target; empty if it was not.
+	ActivatedID string
 	// Protocol is 0 if the agent hasn't reported.
 	Protocol        int
 	OperatorVersion string

@@ -200,11 +200,12 @@ func (p *planner) returning(n *fleet.Node) {
 	case confirmed && n.Ready && (failed || m.Report.Current == m.Intent.Target) && p.podsAwaited(n, phase, time.Time{}):
 	case confirmed && n.Ready && (failed || m.Report.Current == m.Intent.Target) && p.hooked(n, phase, beforeUncordon, p.place(n).rules.Hooks.BeforeUncordon):
 	case confirmed && n.Ready && failed:
+		r := cameBack(n)
 		c := p.returned(n)
-		c.fail(m.Intent.Target, ReasonRolledBack, m.Report.Message, p.Now, p.set)
-		c.remember(n, marker.OutcomeFailed, ReasonRolledBack, p.Now)
+		c.fail(m.Intent.Target, r, m.Report.Message, p.Now, p.set)
+		c.remember(n, marker.OutcomeFailed, r, p.Now)
 		c.Marks.Intent.Target = ""
-		p.step(n, phase, intent.ActReturn, ReasonRolledBack, m.Report.Message, c)
+		p.step(n, phase, intent.ActReturn, r, m.Report.Message, c)
 	case confirmed && n.Ready && m.Report.Current == m.Intent.Target:
 		p.step(n, phase, intent.ActReturn, ReasonReturned, "Ready on its new boot with "+m.Intent.Target, p.returned(n))
 	case p.isLost(n):
@@ -212,6 +213,15 @@ func (p *planner) returning(n *fleet.Node) {
 	default:
 		p.wait(n, phase, ReasonReturning, verbatim(returnWait(n)))
 	}
+}
+
+// cameBack is why a node came back from a reboot without its target: it was rolled back if the target had been activated.
+// Else its power was lost, or somebody rebooted it, before that, which says nothing about the version (S10).
+func cameBack(n *fleet.Node) Reason {
+	if m := &n.Marks; m.Report.ActivatedID != m.Intent.ID {
+		return ReasonRebootedEarly
+	}
+	return ReasonRolledBack
 }
 
 // confirmed tells if agent and kubelet name the same new boot and the same version.

@@ -80,10 +80,11 @@ func busy(n *fleet.Node) {
 	answers(marker.StateBusy, "")(n)
 }
 
-// back is a host that came back with v, by both witnesses.
+// back is a host that came back with v, by both witnesses, after v2 was activated.
 func back(v string) change {
 	return func(n *fleet.Node) {
 		rebooting(n)
+		n.Marks.Report.ActivatedID = n.Marks.Intent.ID
 		n.BootID, n.Marks.Report.BootID = "b2", "b2"
 		n.OSVersion, n.Marks.Report.Current = v, v
 		if v == v2 {
@@ -93,6 +94,13 @@ func back(v string) change {
 			answers(marker.StateError, "rolled back")(n)
 		}
 	}
+}
+
+// powerLost is a host that came back with what it ran before v2 was activated.
+func powerLost(n *fleet.Node) {
+	back(v1)(n)
+	n.Marks.Report.ActivatedID = ""
+	answers(marker.StateError, "the host was rebooted before "+v2+" was activated")(n)
 }
 
 // verifying is back on v2, uncordoned, its soak begun some time ago.

@@ -111,6 +111,7 @@ func TestOneNode(t *testing.T) {
 		{"ready is claimed on another version", []change{back(v2), with(func(n *fleet.Node) { n.OSVersion, n.Marks.Report.Current = v1, v1 })}, "Returning wait Returning"},
 		{"and that isn't waited for without limit (L2)", []change{back(v2), issued(time.Hour), with(func(n *fleet.Node) { n.OSVersion, n.Marks.Report.Current = v1, v1 })}, "Lost wait Lost"},
 		{"rolled back", []change{back(v1)}, "Returning Return RolledBack"},
+		{"its power was lost before that", []change{powerLost}, "Returning Return RebootedEarly"},
 		{"activation failed, nothing rebooted", []change{rebooting, answers(marker.StateError, "x")}, "Returning GiveBack RebootFailed"},
 
 		// Verifying.

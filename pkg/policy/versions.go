@@ -112,12 +112,12 @@ func (p *planner) wanted(version string) bool {
 	return false
 }
 
-// countFailed counts on how many nodes each version failed, by their own marks: when it was activated, or after the
-// reboot. What staging or a drain failed at is no version's fault. A node that is Lost in an attempt, or will be
-// when this process has passed over it, failed too.
+// countFailed counts on how many nodes each version failed, by their own marks: after a reboot into it. What staging, a
+// drain or an activation failed at is no version's fault. A node that is Lost in an attempt, or will be when this process
+// has passed over it, failed too, unless it is well in its old boot: then the version was not tried.
 func (p *planner) countFailed(n *fleet.Node, late bool) {
 	lost := ""
-	if late {
+	if late && (rebooted(n) || !n.Ready) {
 		lost = n.Marks.Intent.Target
 	}
 	if lost != "" {
@@ -133,10 +133,9 @@ func (p *planner) countFailed(n *fleet.Node, late bool) {
 	}
 }
 
-// blamesVersion tells if a failure is the version's own, as far as anybody can tell from the node alone.
-func (r Reason) blamesVersion() bool {
-	return r == ReasonRebootFailed || r == ReasonRolledBack
-}
+// blamesVersion reports whether a failure can be the version's own doing, which takes that the host has booted it (S10).
+// Before that only the old version runs, and what fails is the host's repository, disk or lock, or its power.
+func (r Reason) blamesVersion() bool { return r == ReasonRolledBack }
 
 // workloadsBlameVersion tells if workloads that did not come back are held against the version that a node has now: they
 // were seen, and no other node in our hands could be where their pods are missing.

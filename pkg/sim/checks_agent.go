@@ -10,7 +10,7 @@ import (
 )
 
 var agentKeys = []marker.Key{marker.KeyActiveID, marker.KeyActionState, marker.KeyMessage, marker.KeyAvailableVersion, marker.KeyCurrentVersion,
-	marker.KeyBootID, marker.KeyProtocol, marker.KeyOperatorVersion, marker.KeyActionActive, marker.KeyUpdateAvailable}
+	marker.KeyBootID, marker.KeyActivatedID, marker.KeyProtocol, marker.KeyOperatorVersion, marker.KeyActionActive, marker.KeyUpdateAvailable}
 
 // report holds an agent's write against S3 and S4.
 func (c *checks) report(before, after *corev1.Node) {

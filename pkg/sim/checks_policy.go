@@ -310,8 +310,13 @@ func (c *checks) blame(before, after *corev1.Node) {
 		}
 		_ = json.Unmarshal([]byte(failure), &f)
 		for _, version := range f.Broken {
-			if _, known := k.blamed[version]; !known {
-				k.blamed[version] = c.w.now
+			if _, known := k.blamed[version]; known {
+				continue
+			}
+			k.blamed[version] = c.w.now
+			c.count("S10")
+			if m := c.w.cluster.machineOf(after.Name); m != nil && !m.tried[version] && !c.tampered[string(after.UID)] {
+				c.w.violate("S10", "%s is blamed for a failure of %s, which never booted it", version, after.Name)
 			}
 		}
 	}

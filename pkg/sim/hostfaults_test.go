@@ -51,7 +51,7 @@ func TestHostFaults(t *testing.T) {
 		"F18": {when: sim.AtBusy, last: 6 * time.Minute, reasons: want{policy.ReasonReturning, policy.ReasonLost}},
 		// A reboot by somebody else after the cordon is the reboot, and before it the stage is gone.
 		"F19": {when: sim.AtCordon, last: time.Minute, reasons: want{policy.ReasonRebootedEarly}},
-		"F20": {when: sim.AtCordon, reasons: want{policy.ReasonRebootedEarly, policy.ReasonRolledBack}},
+		"F20": {when: sim.AtCordon, reasons: want{policy.ReasonRebootedEarly}},
 		"F21": {when: sim.AtCordon, last: time.Minute, reasons: want{policy.ReasonRebootFailed}},
 		"F22": {when: sim.AtPrepare},
 		// What isn't offered yet isn't missed.

@@ -26,8 +26,10 @@ type machine struct {
 	// labelled: users want it in the operator's care. labels are those that a policy chooses nodes by.
 	labelled bool
 	labels   map[string]string
-	// boots counts its boots, for what is due only in the same boot.
+	// boots counts its boots, for what is due only in the same boot; tried are the versions that it ever booted, or tried
+	// to.
 	boots int
+	tried map[string]bool
 
 	agent agentProcess
 	// asked is the intent for which a reboot was asked for last, askedOn the UID of its Node.
@@ -42,7 +44,7 @@ type machine struct {
 }
 
 func (w *world) newMachine(i int) *machine {
-	m := &machine{w: w, name: fmt.Sprintf("machine-%d", i), nodeName: fmt.Sprintf("node-%d", i), labelled: true, rebooted: map[string]int{}, labels: w.scenario.labels(i)}
+	m := &machine{w: w, name: fmt.Sprintf("machine-%d", i), nodeName: fmt.Sprintf("node-%d", i), labelled: true, rebooted: map[string]int{}, tried: map[string]bool{}, labels: w.scenario.labels(i)}
 	prepare := 4 * time.Second
 	if w.chance(6) {
 		// Long enough for an agent to look less often.
@@ -134,6 +136,8 @@ func (m *machine) boot() {
 		return
 	}
 	m.boots++
+	s := m.host.Snapshot()
+	m.tried[s.Sets[s.Next].Version] = true
 	m.host.Boot()
 	m.up = true
 	w.note(m.name, "booted %s", m.host.Snapshot().Version)

@@ -177,7 +177,7 @@ func FuzzObserve(f *testing.F) {
 		assert.Assert(t, !h.ForeignBoot || h.State != intent.HostReady && h.State != intent.HostUninitialized)
 		// Another process reads these facts from a Node.
 		encoded := map[string]string{}
-		for k, v := range marker.EncodeReport(intent.FactsOf(marker.Report{}, h, "v1")) {
+		for k, v := range marker.EncodeReport(intent.FactsOf(intent.View{Host: h}, "v1")) {
 			encoded[string(k)] = v
 		}
 		r, problems := marker.DecodeReport(encoded)

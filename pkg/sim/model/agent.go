@@ -116,7 +116,7 @@ func (e *expansion) turn(seen record, current bool) {
 	}
 	v := c.agent.memory.View(now, wanted, last, look)
 	step := intent.Next(v)
-	facts := intent.FactsOf(v.Report, v.Host, "model")
+	facts := intent.FactsOf(v, "model")
 	switch step.Kind {
 	case intent.StepCommand:
 		e.command(c, v, step.Command)

@@ -69,6 +69,7 @@ func (m *Model) in(t *terms, marks string) string {
 	}
 	c := d.marks
 	c.Intent.ID, c.Report.ActiveID = t.ids.name(c.Intent.ID), t.ids.name(c.Report.ActiveID)
+	c.Report.ActivatedID = t.ids.name(c.Report.ActivatedID)
 	c.Report.BootID, c.Intent.RebootFrom = t.boots.name(c.Report.BootID), t.boots.name(c.Intent.RebootFrom)
 	c.Intent.Time, c.Intent.Until = t.moment(c.Intent.Time), t.moment(c.Intent.Until)
 	if c.Disruption != nil {

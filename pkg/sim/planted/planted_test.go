@@ -18,7 +18,7 @@ import (
 )
 
 // broken finds the promise in what either search says.
-var broken = regexp.MustCompile(`(?m)(?:^seed \d+ breaks |^ +model_test.go:\d+: )([SL]\d?): .*`)
+var broken = regexp.MustCompile(`(?m)(?:^seed \d+ breaks |^ +model_test.go:\d+: )([SL]\d*): .*`)
 
 // TestEveryBugIsFound builds a search with each planted bug in turn and wants it to find that one of the
 // promises which the bug breaks is broken.

@@ -1,0 +1,87 @@
+package policy_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"gotest.tools/v3/assert"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+)
+
+// A failure counts only against what it says something about: a version is blamed for what its own boot did, and everything
+// else that can go wrong before counts against the node alone (S10).
+func TestWhomAFailureCountsAgainst(t *testing.T) {
+	for _, tc := range []struct {
+		happened string
+		changes  []change
+		reason   policy.Reason
+		version  bool
+	}{
+		{"the host could not stage it", []change{preparing, answers(marker.StateError, "x")}, policy.ReasonPrepareFailed, false},
+		{"the agent did not stage it in time", []change{preparing, issued(2 * time.Hour)}, policy.ReasonPrepareDeadline, false},
+		{"what was staged is gone: the power was lost before the cordon", []change{prepared, answers(marker.StateError, "gone")}, policy.ReasonPrepareFailed, false},
+		{"the node could not be drained", []change{draining, drain(fleet.Drain{Remaining: 1}), cordonedSince(time.Hour)}, policy.ReasonDrainDeadline, false},
+		{"the agent did not begin the reboot", []change{rebooting, issued(time.Hour)}, policy.ReasonRebootDeadline, false},
+		{"the activation failed: repository, disk or lock", []change{busy, answers(marker.StateError, "Metadata error")}, policy.ReasonRebootFailed, false},
+		{"the host did not reboot", []change{busy, activated, answers(marker.StateError, "did not reboot")}, policy.ReasonRebootFailed, false},
+		{"the power was lost in the drain", []change{powerLost}, policy.ReasonRebootedEarly, false},
+		{"the power was lost after the activation had failed", []change{powerLost, answers(marker.StateError, "Metadata error")}, policy.ReasonRebootedEarly, false},
+		{"the host booted it, and came back with the old one", []change{back(v1)}, policy.ReasonRolledBack, true},
+		{"it fell back during the soak", []change{verifying(time.Second), with(func(n *fleet.Node) { n.OSVersion, n.Marks.Report.Current = v1, v1 })}, policy.ReasonRolledBack, true},
+	} {
+		t.Run(tc.happened, func(t *testing.T) {
+			// Three at once, of which one failed so last week.
+			before := func(n *fleet.Node) {
+				n.Marks.Failure = &marker.Failure{Count: 1, Reason: string(tc.reason), At: now.Add(-7 * 24 * time.Hour), Versions: []string{v2}}
+			}
+			nodes := []fleet.Node{node("a", append(slices.Clone(tc.changes), before)...), node("b", tc.changes...), node("c", tc.changes...), node("d")}
+			var held []string
+			for _, n := range nodes[:3] {
+				if n.Disrupted() {
+					held = append(held, n.Name)
+				}
+			}
+			set := policy.DefaultSettings()
+			set.MaxUnavailable = policy.Unlimited
+			out := policy.Plan(fleetOf(nodes, held...), set)
+			for _, name := range []string{"a", "b", "c"} {
+				_, step := find(t, out, name)
+				assert.Assert(t, step != nil && step.Change != nil, "%s", out)
+				assert.Equal(t, step.Reason, tc.reason)
+				failure := step.Change.Marks.Failure
+				assert.Assert(t, failure != nil && failure.Count >= 1 && failure.RetryAfter.After(now), "the node backs off")
+				assert.Equal(t, len(failure.Broken) > 0, tc.version)
+			}
+			assert.Equal(t, len(out.Stopped), 0)
+		})
+	}
+}
+
+// A Lost node counts against the version that it went down for, but not while it is well in its old boot.
+func TestWhatALostNodeSaysOfItsVersion(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		changes []change
+		stopped bool
+	}{
+		{"it went down and is not heard of", []change{lost}, true},
+		{"it has not gone down", []change{lost, with(func(n *fleet.Node) { n.Ready = true })}, false},
+		{"its kubelet is back and not Ready", []change{lost, with(func(n *fleet.Node) { n.BootID = "b2" })}, true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			set := policy.DefaultSettings()
+			set.MaxFailed = policy.Count(1)
+			out := policy.Plan(fleetOf([]fleet.Node{node("a", tc.changes...), node("b", prepared), node("c")}, "a"), set)
+			got, _ := find(t, out, "a")
+			assert.Equal(t, got.Phase, intent.PhaseLost)
+			assert.Equal(t, len(out.Stopped) > 0, tc.stopped)
+		})
+	}
+}
+
+func activated(n *fleet.Node) { n.Marks.Report.ActivatedID = n.Marks.Intent.ID }
