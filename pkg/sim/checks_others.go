@@ -10,6 +10,8 @@ import (
 type otherMark struct {
 	// stood is what was there before; nil: nothing.
 	stood *string
+	// overwritten: somebody else's value stands there now. One that equals the operator's can't be told from it.
+	overwritten bool
 }
 
 // othersKeys are all marks for others.
@@ -40,13 +42,20 @@ func (c *checks) othersMarked(actor string, controller bool, before, after *core
 		if sameValue(was, is) {
 			continue
 		}
-		mark, ours := k.others[key]
+		mark, known := k.others[key]
+		if !controller || c.tampered[string(after.UID)] {
+			if known {
+				mark.overwritten = is == nil || *is != marker.OthersValue
+				k.others[key] = mark
+			}
+			continue
+		}
+		ours := known && !mark.overwritten
 		delete(k.others, key)
 		switch {
-		case !controller || c.tampered[string(after.UID)]:
 		case is != nil && *is == marker.OthersValue && (!ours || !sameValue(is, mark.stood)):
 			c.count("S5")
-			k.others[key] = otherMark{was}
+			k.others[key] = otherMark{stood: was}
 			if !has(after, marker.KeyDisruption) {
 				c.w.violate("S5", "%s marks %s with %s, which is not in our hands", actor, after.Name, key)
 			}
@@ -60,11 +69,14 @@ func (c *checks) othersMarked(actor string, controller bool, before, after *core
 		return
 	}
 	if has(before, marker.KeyDisruption) && !has(after, marker.KeyDisruption) {
-		for key := range k.others {
-			c.w.violate("S5", "%s gives %s back with our mark %s on it", actor, after.Name, key)
+		for key, mark := range k.others {
+			if !mark.overwritten {
+				c.w.violate("S5", "%s gives %s back with our mark %s on it", actor, after.Name, key)
+			}
 		}
+		clear(k.others)
 	}
-	if _, ours := k.others[marker.LabelExcluded]; ours && before.Spec.Unschedulable && !after.Spec.Unschedulable {
+	if mark, known := k.others[marker.LabelExcluded]; known && !mark.overwritten && before.Spec.Unschedulable && !after.Spec.Unschedulable {
 		c.w.violate("S5", "%s uncordons %s and leaves it out of load balancers", actor, after.Name)
 	}
 }
