@@ -208,7 +208,7 @@ func faultLines() []faultLine {
 			// Whatever the host says, it may still go down; people reboot it.
 			id: hostsim.F14, history: updated, asked: 1,
 			first:     add(once(hostsim.F14, "inhibited")),
-			story:     []scene{sees(event(policy.ReasonLost, "has not come back from its reboot"), reboot)},
+			story:     []scene{sees(event(policy.ReasonLost, "has not begun to reboot"), reboot)},
 			elsewhere: byDeadline,
 		},
 		{
@@ -222,7 +222,7 @@ func faultLines() []faultLine {
 		{
 			id: hostsim.F16, history: updated, asked: 1,
 			first:     add(once(hostsim.F16, "")),
-			story:     []scene{sees(event(policy.ReasonLost, "has not come back from its reboot"), reboot)},
+			story:     []scene{sees(event(policy.ReasonLost, "has not begun to reboot"), reboot)},
 			elsewhere: byDeadline,
 		},
 		{

@@ -2,6 +2,7 @@ package policy_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -67,11 +68,17 @@ func TestWhatALostNodeSaysOfItsVersion(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
 		changes []change
+		// says is what was seen of it.
+		says    string
 		stopped bool
 	}{
-		{"it went down and is not heard of", []change{lost}, true},
-		{"it has not gone down", []change{lost, with(func(n *fleet.Node) { n.Ready = true })}, false},
-		{"its kubelet is back and not Ready", []change{lost, with(func(n *fleet.Node) { n.BootID = "b2" })}, true},
+		{"it went down and is not heard of", []change{lost}, "has not come back from its reboot", true},
+		{"it has not gone down", []change{lost, with(func(n *fleet.Node) { n.Ready = true })}, "has not begun to reboot", false},
+		{"its kubelet is back and not Ready", []change{lost, with(func(n *fleet.Node) { n.BootID = "b2" })}, "has not become Ready on its new boot", true},
+		{"its kubelet is back and well, and its agent silent", []change{lost, with(func(n *fleet.Node) { n.BootID, n.Ready = "b2", true })},
+			"is Ready on its new boot, and its agent does not say the same of it", true},
+		{"its agent is back and its kubelet is not", []change{lost, with(func(n *fleet.Node) { n.Marks.Report.BootID = "b2" })},
+			"is back by its agent's word, and its kubelet has not reported the new boot", true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			set := policy.DefaultSettings()
@@ -79,6 +86,7 @@ func TestWhatALostNodeSaysOfItsVersion(t *testing.T) {
 			out := policy.Plan(fleetOf([]fleet.Node{node("a", tc.changes...), node("b", prepared), node("c")}, "a"), set)
 			got, _ := find(t, out, "a")
 			assert.Equal(t, got.Phase, intent.PhaseLost)
+			assert.Assert(t, strings.HasPrefix(got.Sentence.String(), "a "+tc.says+"; "), "%s", got.Sentence)
 			assert.Equal(t, len(out.Stopped) > 0, tc.stopped)
 		})
 	}

@@ -181,7 +181,7 @@ func (p *planner) rebooting(n *fleet.Node) {
 		return
 	}
 	if p.isLost(n) {
-		p.lostNode(n, "has not come back from its reboot")
+		p.lostNode(n, missed(n))
 		return
 	}
 	p.wait(n, phase, ReasonRebooting, say("the host reboots into {s}").with(m.Intent.Target))
@@ -209,7 +209,7 @@ func (p *planner) returning(n *fleet.Node) {
 	case confirmed && n.Ready && m.Report.Current == m.Intent.Target:
 		p.step(n, phase, intent.ActReturn, ReasonReturned, "Ready on its new boot with "+m.Intent.Target, p.returned(n))
 	case p.isLost(n):
-		p.lostNode(n, "has not become Ready on its new boot")
+		p.lostNode(n, missed(n))
 	default:
 		p.wait(n, phase, ReasonReturning, verbatim(returnWait(n)))
 	}
@@ -396,6 +396,21 @@ func (p *planner) isLost(n *fleet.Node) bool {
 		return false
 	}
 	return false
+}
+
+// missed is what was not seen of a reboot by its deadline.
+func missed(n *fleet.Node) string {
+	switch m := &n.Marks; {
+	case !rebooted(n) && m.Report.BootID != m.Intent.RebootFrom:
+		return "is back by its agent's word, and its kubelet has not reported the new boot"
+	case !rebooted(n) && n.Ready:
+		return "has not begun to reboot"
+	case !rebooted(n):
+		return "has not come back from its reboot"
+	case !n.Ready:
+		return "has not become Ready on its new boot"
+	}
+	return "is Ready on its new boot, and its agent does not say the same of it"
 }
 
 func (p *planner) lostNode(n *fleet.Node, what string) {
