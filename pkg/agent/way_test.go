@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -123,6 +124,27 @@ func TestFailedActivationEndsInAnErrorWithoutAReboot(t *testing.T) {
 	assert.NilError(t, w.host.SetFaults(hostsim.Fault{ID: hostsim.F8}))
 	w.reboot()
 	w.until("error", w.answered(marker.StateError))
+	assert.Equal(t, w.host.Snapshot().Counters.RebootsAsked, 0)
+}
+
+// A repository that is down for a while delays the activation, and nothing more: the node is drained already.
+func TestActivationWaitsForTheRepository(t *testing.T) {
+	w := newWorld(t)
+	assert.NilError(t, w.host.SetFaults(hostsim.Fault{ID: hostsim.F31, Command: hostsim.Activate, Count: 3}))
+	w.reboot()
+	w.until("rebooted", w.answered(marker.StateReady))
+	assert.Equal(t, w.commands(hostsim.Activate), 4)
+	assert.Equal(t, w.host.Snapshot().Counters.RebootsAsked, 1)
+}
+
+// One that stays down ends the attempt before the controller's deadline does, with the host's word.
+func TestActivationDoesNotWaitForTheRepositoryForEver(t *testing.T) {
+	w := newWorld(t)
+	assert.NilError(t, w.host.SetFaults(hostsim.Fault{ID: hostsim.F31}))
+	w.reboot()
+	w.until("error", w.answered(marker.StateError))
+	assert.Assert(t, w.clock.Now().Before(w.node.intent().Until))
+	assert.Assert(t, strings.HasSuffix(w.node.report().Message, "Connection refused (os error 111)"), w.node.report().Message)
 	assert.Equal(t, w.host.Snapshot().Counters.RebootsAsked, 0)
 }
 

@@ -18,6 +18,10 @@ const (
 	// before the command counts as dead (update-api section 1, rule 5).
 	unchangedLooks = 3
 
+	// activateAgain is how long after an activation that failed on the repository the next one is asked for, and lastTry
+	// how long before the end of the intent no more is: the answer is to come before the controller's deadline.
+	activateAgain = 30 * time.Second
+	lastTry       = 2 * time.Minute
 	// tellPatience is for how long after its activation a reboot waits for the report of it. Without the report a rollback
 	// can't be told from a loss of power, so the version isn't blamed; a node that is drained is not kept waiting for that.
 	tellPatience = time.Minute
@@ -460,10 +464,14 @@ func continueReboot(v View) Step {
 		return locked(v, marker.StateBusy)
 	}
 	if done, died := ended(v, CommandActivate); done && h.State != HostReady {
-		if died {
+		switch {
+		case died:
 			return report(marker.StateError, "activating %s: %s", v.Intent.Target, vanished(v.Asked))
+		case !h.Last.OfRepository || !v.Now.Add(lastTry).Before(v.Intent.Until):
+			return report(marker.StateError, "activating %s: %s", v.Intent.Target, problem(h))
+		case v.Now.Sub(a.At) < activateAgain:
+			return wait(a.At.Add(activateAgain).Sub(v.Now))
 		}
-		return report(marker.StateError, "activating %s: %s", v.Intent.Target, problem(h))
 	}
 	if h.State != HostReady && h.State != HostStaged {
 		return changed(v, "nothing is staged on the host any more")

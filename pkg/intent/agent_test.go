@@ -214,6 +214,10 @@ func TestNextReboot(t *testing.T) {
 	late := with(func(v *intent.View) { v.Intent.Until = v.Now })
 	fresh := with(func(v *intent.View) { v.Started = v.Now.Add(-time.Minute) })
 	told := with(func(v *intent.View) { v.Report.ActivatedID = id })
+	repositoryDown := with(func(v *intent.View) {
+		host(intent.HostStaged, failed(intent.CommandActivate, "Metadata error"))(v)
+		v.Host.Last.OfRepository = true
+	})
 	just := with(func(v *intent.View) { v.Asked.At = v.Now.Add(-time.Second) })
 	check(t, marker.ActionRebootUpdate, []line{
 		{"the stage is proven: busy before the host is touched", []change{staged}, "say busy"},
@@ -226,6 +230,9 @@ func TestNextReboot(t *testing.T) {
 		{"activate", []change{staged, affirmed}, "ask activate"},
 		{"activating", []change{staged, affirmed, asked(intent.CommandActivate, "t2")}, "wait"},
 		{"activation failed", []change{affirmed, asked(intent.CommandActivate, "t2"), host(intent.HostStaged, failed(intent.CommandActivate, "blank"))}, "say error: activating 1.2.0: blank"},
+		{"activation failed on the repository", []change{affirmed, asked(intent.CommandActivate, "t2"), repositoryDown, just}, "wait"},
+		{"which passes: activate again", []change{affirmed, asked(intent.CommandActivate, "t2"), repositoryDown}, "ask activate"},
+		{"but not for longer than the intent", []change{affirmed, asked(intent.CommandActivate, "t2"), repositoryDown, with(func(v *intent.View) { v.Intent.Until = v.Now.Add(2 * time.Minute) })}, "say error: activating 1.2.0: Metadata error"},
 		{"activated: that is told first", []change{active, affirmed, asked(intent.CommandActivate, "t2"), just}, "facts"},
 		{"activated and told: reboot", []change{active, affirmed, asked(intent.CommandActivate, "t2"), just, told}, "ask reboot"},
 		{"activated, and it can't be told", []change{active, affirmed, asked(intent.CommandActivate, "t2")}, "ask reboot"},

@@ -69,6 +69,9 @@ type LastCommand struct {
 	Started string
 	// Problem is what a failed command printed, in one line of at most 200 bytes: its beginning and its end.
 	Problem string
+	// OfRepository: what failed was to load the repository, which every command does first. It says nothing about the
+	// version, and passes by itself.
+	OfRepository bool
 }
 
 // Refused says why a host didn't start a command.

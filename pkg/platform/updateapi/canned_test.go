@@ -106,7 +106,7 @@ func TestCannedStatus(t *testing.T) {
 				Problem: "thread 'main' panicked at src/main.rs:12:5: range start is greater than range end in BTreeMap"}}},
 		{name: "the cause stands last", status: 200, body: record(`"cmd_type":"activate","cmd_status":"Failed","stderr":"` + repositoryDown + `"`),
 			want: intent.Host{State: intent.HostStaged, Last: intent.LastCommand{Command: intent.CommandActivate,
-				Problem: "Metadata error: Failed to fetch https://updates.example.com/ ... .example.com/2020-07-07/aws-k8s-1.36/x86_64/2.root.json): error trying to connect: tcp connect error: Connection refused (os error 111)"}}},
+				OfRepository: true, Problem: "Metadata error: Failed to fetch https://updates.example.com/ ... .example.com/2020-07-07/aws-k8s-1.36/x86_64/2.root.json): error trying to connect: tcp connect error: Connection refused (os error 111)"}}},
 		{name: "megabytes of output of a prepare", status: 200, body: record(`"cmd_type":"prepare","cmd_status":"Success","timestamp":"t","exit_status":0,"stderr":"Starting update to 1.27.0\n` + strings.Repeat(`\u00e9\n`, maxBody/4) + `"`),
 			want: intent.Host{State: intent.HostStaged, Last: intent.LastCommand{Command: intent.CommandPrepare, Success: true, Timestamp: "t", Started: "1.27.0"}}},
 		{name: "megabytes of output of a failure", status: 200, body: record(`"cmd_type":"refresh","cmd_status":"Failed","stderr":"` + strings.Repeat("x", 2*maxBody) + `"`),

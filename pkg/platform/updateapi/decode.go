@@ -212,9 +212,14 @@ func (c *command) read() (intent.LastCommand, error) {
 	}
 	if !last.Success {
 		last.Problem = problem(stderr)
+		last.OfRepository = strings.HasPrefix(last.Problem, repositoryFailed)
 	}
 	return last, nil
 }
+
+// repositoryFailed begins what a command prints that could not load the repository (update-api: F3, F31): it can't be
+// reached, or its metadata is expired or not signed well.
+const repositoryFailed = "Metadata error: "
 
 // starting stands in a line of its own in what a prepare prints, in front of the version that it
 // really writes.
