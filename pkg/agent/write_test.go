@@ -57,6 +57,31 @@ func TestConflictIsLookedAtAgain(t *testing.T) {
 	assert.Equal(t, w.host.Snapshot().Counters.RebootsAsked, 1)
 }
 
+// The reboot waits for the report that the target is activated, and not for ever: the node is drained.
+func TestRebootWaitsForTheReportOfTheActivation(t *testing.T) {
+	for name, refused := range map[string]error{"a conflict": apierrors.NewConflict(nodes, "n1", fmt.Errorf("modified")), "no proxy": fmt.Errorf("connection refused")} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			refusals, lasting := 0, name == "no proxy"
+			w.node.before = func(p agent.Patch) error {
+				if _, told := p.Annotations[marker.KeyActivatedID]; told && (lasting || refusals == 0) {
+					assert.Equal(t, w.host.Snapshot().Counters.RebootsAsked, 0)
+					refusals++
+					return refused
+				}
+				return nil
+			}
+			w.reboot()
+			begun := w.clock.Now()
+			w.until("rebooted", w.answered(marker.StateReady))
+			assert.Equal(t, w.host.Snapshot().Counters.RebootsAsked, 1)
+			assert.Assert(t, refusals > 0 && refusals < 60, "%d", refusals)
+			assert.Equal(t, w.clock.Now().Sub(begun) > 5*time.Minute, lasting)
+			assert.Equal(t, w.node.report().ActivatedID != "", !lasting)
+		})
+	}
+}
+
 func TestRefusedBusyTouchesNothingAndIsNotHot(t *testing.T) {
 	w := newWorld(t)
 	w.reboot()

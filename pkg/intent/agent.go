@@ -22,9 +22,10 @@ const (
 	// how long before the end of the intent no more is: the answer is to come before the controller's deadline.
 	activateAgain = 30 * time.Second
 	lastTry       = 2 * time.Minute
-	// tellPatience is for how long after its activation a reboot waits for the report of it. Without the report a rollback
-	// can't be told from a loss of power, so the version isn't blamed; a node that is drained is not kept waiting for that.
-	tellPatience = time.Minute
+	// tellPatience is for how long after its activation was asked for a reboot waits for the report of it; a slow repository
+	// takes half of that. Without the report a rollback can't be told from a loss of power, and the version isn't blamed,
+	// but the node is drained and must not wait for proxies that stay away.
+	tellPatience = 5 * time.Minute
 
 	shortCommand = 10 * time.Second
 

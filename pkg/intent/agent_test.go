@@ -235,7 +235,7 @@ func TestNextReboot(t *testing.T) {
 		{"but not for longer than the intent", []change{affirmed, asked(intent.CommandActivate, "t2"), repositoryDown, with(func(v *intent.View) { v.Intent.Until = v.Now.Add(2 * time.Minute) })}, "say error: activating 1.2.0: Metadata error"},
 		{"activated: that is told first", []change{active, affirmed, asked(intent.CommandActivate, "t2"), just}, "facts"},
 		{"activated and told: reboot", []change{active, affirmed, asked(intent.CommandActivate, "t2"), just, told}, "ask reboot"},
-		{"activated, and it can't be told", []change{active, affirmed, asked(intent.CommandActivate, "t2")}, "ask reboot"},
+		{"activated, and it can't be told", []change{active, affirmed, asked(intent.CommandActivate, "t2"), with(func(v *intent.View) { v.Asked.At = v.Now.Add(-5 * time.Minute) })}, "ask reboot"},
 		{"asked to reboot: only time tells", []change{active, affirmed, asked(intent.CommandReboot, "t3")}, "wait"},
 		{"never a second reboot for one intent by one process", []change{staged, affirmed, asked(intent.CommandReboot, "t3")}, "wait"},
 		{"ten minutes after the last request", []change{active, affirmed, asked(intent.CommandReboot, "t3"), with(func(v *intent.View) { v.Asked.At = v.Now.Add(-11 * time.Minute) })}, "say error: the host did not reboot within..."},
