@@ -125,18 +125,18 @@ func FactsOf(v View, operatorVersion string) marker.Report {
 }
 
 // activatedID is the intent that stands if the host was ready to boot its target when it was last seen in the boot that is
-// to be left behind. What comes after that boot changes nothing: it tells a rollback from a loss of power.
+// to be left behind. It stays after that boot, where it tells a rollback from a loss of power, unless the host comes back with
+// a version that it neither ran before nor was to boot: then something else was activated last.
 func activatedID(v View) string {
-	i, h := v.Intent, v.Host
+	i, h, known := v.Intent, v.Host, v.Report.ActivatedID == v.Intent.ID
 	switch {
 	case i.Action != marker.ActionRebootUpdate:
-		return ""
-	case h.BootID != i.RebootFrom || h.Locked:
-		if v.Report.ActivatedID != i.ID {
-			return ""
+	case h.BootID == i.RebootFrom && !h.Locked:
+		if h.State == HostReady && h.Staged == i.Target {
+			return i.ID
 		}
-		return i.ID
-	case h.State == HostReady && h.Staged == i.Target:
+	case known && h.BootID != i.RebootFrom && v.Report.BootID == i.RebootFrom && h.Version != i.Target && h.Version != v.Report.Current:
+	case known:
 		return i.ID
 	}
 	return ""
@@ -312,7 +312,7 @@ func prepare(v View, answer marker.State) Step {
 		return locked(v, answer)
 	}
 	if answer == marker.StateReady {
-		if v.Report.BootID != h.BootID || h.State != HostStaged || h.Staged != target {
+		if v.Report.BootID != h.BootID || h.State != HostStaged || h.Staged != target || overwritten(h, target) {
 			return report(marker.StateError, "the prepared update is gone: the host was rebooted or changed by somebody else")
 		}
 		return keepFresh(v)
@@ -374,6 +374,12 @@ func staged(h Host, target string) bool {
 		h.Last.Started == target && h.Staged == target
 }
 
+// overwritten reports whether the last command was a prepare of something else, or one that failed. The host's record of what
+// is staged names its own choice, also where another version was written (update-api, F9), so it is no proof then.
+func overwritten(h Host, target string) bool {
+	return h.Last.Command == CommandPrepare && (!h.Last.Success || h.Last.Started != target)
+}
+
 // prepared judges a prepare that ended without proof of the target.
 func prepared(v View, died bool) Step {
 	h, target := v.Host, v.Intent.Target
@@ -413,6 +419,8 @@ func reboot(v View, answer marker.State) Step {
 			return report(marker.StateReady, "")
 		case h.Version != target && answer != marker.StateError && v.Report.ActivatedID != v.Intent.ID:
 			return report(marker.StateError, "the host was rebooted before %s was activated", target)
+		case h.Version != target && answer != marker.StateError && activatedID(v) == "":
+			return report(marker.StateError, "%sthe host came back with %s, which this operator did not ask for, instead of %s", AnotherUpdater, h.Version, target)
 		case h.Version != target && answer != marker.StateError:
 			return report(marker.StateError, "the host came back with %s instead of %s: the update was rolled back", h.Version, target)
 		}
@@ -435,7 +443,7 @@ func beginReboot(v View) Step {
 	}
 	// The report before this intent's answer is the one on the prepare, so ready in this boot proves the stage.
 	proven := staged(h, target) || (v.Report.State == marker.StateReady && v.Report.BootID == h.BootID)
-	if h.State != HostStaged || h.Staged != target || !proven {
+	if h.State != HostStaged || h.Staged != target || !proven || overwritten(h, target) {
 		return report(marker.StateError, "%s is not staged on the host any more", target)
 	}
 	return report(marker.StateBusy, "")
@@ -479,6 +487,9 @@ func continueReboot(v View) Step {
 	}
 	if h.Staged != v.Intent.Target {
 		return changed(v, "the host has %s staged instead of %s", orUnknown(h.Staged), v.Intent.Target)
+	}
+	if overwritten(h, v.Intent.Target) {
+		return changed(v, "%s was prepared on the host by somebody else, instead of %s", orUnknown(h.Last.Started), v.Intent.Target)
 	}
 	if h.State == HostReady {
 		if v.Report.ActivatedID != v.Intent.ID && v.Now.Sub(a.At) < tellPatience {

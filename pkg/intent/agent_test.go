@@ -201,6 +201,7 @@ func TestNextPrepare(t *testing.T) {
 		{"ready and untouched", []change{answered(marker.StateReady), host(intent.HostStaged, written)}, "rest"},
 		{"ready and refreshed since", []change{answered(marker.StateReady), host(intent.HostStaged, refreshed)}, "rest"},
 		{"ready, and gone by a reboot: never a second staging", []change{answered(marker.StateReady), booted(v1)}, "say error: the prepared update is gone..."},
+		{"ready, and overwritten without a word of it in the record", []change{answered(marker.StateReady), host(intent.HostStaged, intent.LastCommand{Command: intent.CommandPrepare, Success: true, Timestamp: "t9", Started: v3})}, "say error: the prepared update is gone..."},
 		{"ready, and overwritten by somebody else", []change{answered(marker.StateReady), host(intent.HostStaged, written), with(func(v *intent.View) { v.Host.Staged = v3 })}, "say error: the prepared update is gone..."},
 		{"an error stands", []change{answered(marker.StateError)}, "rest"},
 		{"already on the target", []change{booted(v2)}, "say ready: already running 1.2.0"},
@@ -214,6 +215,7 @@ func TestNextReboot(t *testing.T) {
 	late := with(func(v *intent.View) { v.Intent.Until = v.Now })
 	fresh := with(func(v *intent.View) { v.Started = v.Now.Add(-time.Minute) })
 	told := with(func(v *intent.View) { v.Report.ActivatedID = id })
+	overwritten := intent.LastCommand{Command: intent.CommandPrepare, Success: true, Timestamp: "t9", Started: v3}
 	repositoryDown := with(func(v *intent.View) {
 		host(intent.HostStaged, failed(intent.CommandActivate, "Metadata error"))(v)
 		v.Host.Last.OfRepository = true
@@ -233,6 +235,9 @@ func TestNextReboot(t *testing.T) {
 		{"activation failed on the repository", []change{affirmed, asked(intent.CommandActivate, "t2"), repositoryDown, just}, "wait"},
 		{"which passes: activate again", []change{affirmed, asked(intent.CommandActivate, "t2"), repositoryDown}, "ask activate"},
 		{"but not for longer than the intent", []change{affirmed, asked(intent.CommandActivate, "t2"), repositoryDown, with(func(v *intent.View) { v.Intent.Until = v.Now.Add(2 * time.Minute) })}, "say error: activating 1.2.0: Metadata error"},
+		{"another version was written behind its back, and the host's record does not say so", []change{host(intent.HostStaged, overwritten), affirmed, asked(intent.CommandActivate, "t1")},
+			"say error: 1.3.0 was prepared on the host by somebody else..."},
+		{"before busy too", []change{host(intent.HostStaged, overwritten)}, "say error: 1.2.0 is not staged..."},
 		{"activated: that is told first", []change{active, affirmed, asked(intent.CommandActivate, "t2"), just}, "facts"},
 		{"activated and told: reboot", []change{active, affirmed, asked(intent.CommandActivate, "t2"), just, told}, "ask reboot"},
 		{"activated, and it can't be told", []change{active, affirmed, asked(intent.CommandActivate, "t2"), with(func(v *intent.View) { v.Asked.At = v.Now.Add(-5 * time.Minute) })}, "ask reboot"},
@@ -252,6 +257,7 @@ func TestNextReboot(t *testing.T) {
 		{"its power was lost before it was asked", []change{booted(v1)}, "say error: the host was rebooted before 1.2.0 was activated"},
 		{"its power was lost after busy", []change{affirmed, booted(v1)}, "say error: the host was rebooted before 1.2.0 was activated"},
 		{"rolled back", []change{affirmed, told, booted(v1)}, "say error: the host came back with 1.1.0 instead of 1.2.0..."},
+		{"another version was activated behind its back", []change{affirmed, told, booted(v3)}, "say error: another updater: the host came back with 1.3.0..."},
 		{"fell back after it was ready", []change{answered(marker.StateReady), told, booted(v1)}, "say error: the host came back with 1.1.0..."},
 		{"an error before the reboot stands", []change{staged, answered(marker.StateError)}, "rest"},
 	})
@@ -316,6 +322,8 @@ func TestActivatedIsRemembered(t *testing.T) {
 		{"a locked host says nothing", marker.ActionRebootUpdate, []change{remembered, locked(0)}, id},
 		{"deactivated before the reboot", marker.ActionRebootUpdate, []change{remembered, host(intent.HostStaged, written)}, ""},
 		{"after the boot", marker.ActionRebootUpdate, []change{remembered, booted(v1)}, id},
+		{"after a boot into something else", marker.ActionRebootUpdate, []change{remembered, booted(v3)}, ""},
+		{"after the boot, told once more", marker.ActionRebootUpdate, []change{remembered, booted(v1), with(func(v *intent.View) { v.Report.BootID = "b2" })}, id},
 		{"after a boot that came before", marker.ActionRebootUpdate, []change{booted(v1)}, ""},
 		{"what somebody activates after the boot is not it", marker.ActionRebootUpdate, []change{booted(v1), with(func(v *intent.View) { v.Host.State, v.Host.Staged = intent.HostReady, v2 })}, ""},
 		{"for an intent before", marker.ActionRebootUpdate, []change{booted(v1), with(func(v *intent.View) { v.Report.ActivatedID = "6" })}, ""},
