@@ -23,8 +23,8 @@ const (
 	F2 FaultID = "F2"
 	// F3: a refresh fails to fetch the metadata.
 	F3 FaultID = "F3"
-	// F4: a prepare fails (Variant: write, metadata, target, manifest): while it downloads, at the metadata before it announces
-	// its version and clears the inactive set, or at the migrations before it clears it.
+	// F4: a prepare fails (Variant: write, metadata, target, manifest): while it downloads, at the metadata before it
+	// announces its version and clears the inactive set, or at the migrations before it clears it.
 	F4 FaultID = "F4"
 	// F5: a prepare fails on the disk (Variant: open, table, single-bank).
 	F5 FaultID = "F5"
@@ -81,8 +81,8 @@ const (
 	F30 FaultID = "F30"
 	// F31: an activate or deactivate (Command; both if empty) can't load the repository, and fails after Delay.
 	F31 FaultID = "F31"
-	// F32: the API's one worker was blocked for long: a request of path On (any if empty) comes too late and isn't executed.
-	// The answer says so (Variant: late), or the connection is reset (reset).
+	// F32: the API's one worker was blocked for long: a request of path On (any if empty) comes too late and isn't
+	// executed. The answer says so (Variant: late), or the connection is reset (reset).
 	F32 FaultID = "F32"
 	// F33: the dispatcher can't be started for Command (any if empty), for want of memory.
 	F33 FaultID = "F33"

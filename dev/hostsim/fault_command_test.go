@@ -79,9 +79,9 @@ func refreshFails(t *testing.T, _ string) {
 	}
 }
 
-// F4, F5: prepare/Failed/1, the version first and then the complaint; the state stays and the inactive
-// set is blank, an earlier good stage with it. At the metadata the version isn't told yet, and there as at the migrations
-// nothing is cleared yet.
+// F4, F5: prepare/Failed/1, the version first and then the complaint; the state stays and the inactive set is blank, an
+// earlier good stage with it. At the metadata the version isn't told yet, and there as at the migrations nothing is
+// cleared yet.
 func prepareFails(t *testing.T, variant string) {
 	begins := map[string]string{
 		"write": "Failed writing update data to disk: ", "metadata": "Metadata error: ",
@@ -266,8 +266,8 @@ func updogIsKilled(t *testing.T, variant string) {
 	}
 }
 
-// F31: both flips load the repository first. The failure says so at its end, nothing changes, and the lock was held all the
-// while.
+// F31: both flips load the repository first. The failure says so at its end, nothing changes, and the lock was held all
+// the while.
 func repositoryIsDownAtAFlip(t *testing.T, _ string) {
 	for _, c := range []Command{Activate, Deactivate} {
 		f := newFixture(t)

@@ -339,7 +339,7 @@ func faultLines() []faultLine {
 			story: []scene{sees(event(policy.ReasonRebootFailed, "Connection refused (os error 111)"))},
 		},
 		{
-			// Asked again at once: nobody calls the node Lost.
+			// Asked again at once, before the node is called Lost.
 			id: hostsim.F32, history: updated, asked: 1,
 			first: add(hostsim.Fault{ID: hostsim.F32, On: "/actions/prepare-update", Count: 1},
 				hostsim.Fault{ID: hostsim.F32, On: "/actions/activate-update", Count: 1}, hostsim.Fault{ID: hostsim.F32, On: "/actions/reboot", Count: 1}),

@@ -45,8 +45,8 @@ func TestReadyComesBackAfterSilence(t *testing.T) {
 	r.await("Ready", func() bool { return Ready(r.node("unheard")) })
 }
 
-// bindAround binds a pod to a machine every 50 ms, from a while before what happens to a while after it, and returns the
-// pods' names.
+// bindAround binds a pod to a machine every 50 ms, from a while before what happens to a while after it, and returns
+// the pods' names.
 func (r *rig) bindAround(m *Machine, happens func()) []string {
 	r.Helper()
 	const before, after = 10, 20

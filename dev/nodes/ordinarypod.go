@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ordinaryPod is a pod outside of the operator's namespace, on one boot of a machine. No process runs for it: it is ready
-// as soon as it is seen, and gone a while after its deletion was asked for.
+// ordinaryPod is a pod outside of the operator's namespace, on one boot of a machine. No process runs for it: it is
+// ready as soon as it is seen, and gone a while after its deletion was asked for.
 type ordinaryPod struct {
 	m      *Machine
 	ip     string

@@ -155,8 +155,8 @@ func TestRebootIsSentOnceWhateverItsAnswer(t *testing.T) {
 	})
 }
 
-// A request that the host certainly did not hear is put to it again, a reboot too, and not after the patience for one that
-// it may have heard.
+// A request that the host certainly did not hear is put to it again, a reboot too, and not after the patience for one
+// that it may have heard.
 func TestRequestThatCameTooLateIsSentAgainAtOnce(t *testing.T) {
 	for _, path := range []string{"/actions/refresh-updates", "/actions/prepare-update", "/actions/activate-update", "/actions/reboot"} {
 		t.Run(path, func(t *testing.T) {
@@ -170,7 +170,7 @@ func TestRequestThatCameTooLateIsSentAgainAtOnce(t *testing.T) {
 			assert.Assert(t, w.clock.Now().Sub(begun) < intent.RebootPatience, "it took %s", w.clock.Now().Sub(begun))
 		})
 	}
-	t.Run("nobody is behind the socket", func(t *testing.T) {
+	t.Run("the socket leads nowhere", func(t *testing.T) {
 		w := newWorld(t)
 		w.reboot()
 		spy := w.spy()
@@ -184,8 +184,8 @@ func TestRequestThatCameTooLateIsSentAgainAtOnce(t *testing.T) {
 	})
 }
 
-// A dispatcher that can't be started for want of memory is there all the same, and a refresh that the host did not begin
-// doesn't make it up to date.
+// A dispatcher that can't be started for want of memory is there all the same, and a refresh that the host did not
+// begin doesn't make it up to date.
 func TestHostShortOfMemory(t *testing.T) {
 	w := newWorld(t)
 	assert.NilError(t, w.host.SetFaults(hostsim.Fault{ID: hostsim.F33, Command: hostsim.Refresh, Count: 1}))

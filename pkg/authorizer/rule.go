@@ -31,8 +31,8 @@ type Write struct {
 //  2. The patch says which resourceVersion it was made from.
 //  3. Every key is the agent's own. A deletion is a change like any other.
 //  4. That resourceVersion stands now (409 else: look again).
-//  5. Every value that is set is one line that can be printed, can be read back, and is within its limit. What was activated
-//     was so for the intent that stands.
+//  5. Every value that is set is one line that can be printed, can be read back, and is within its limit. What was
+//     activated was so for the intent that stands.
 //  6. Facts may be written at any time. If no answer changes, that is all. But `busy` that is written once
 //     more counts as an answer, so that it is affirmed against what stands now.
 //  7. An answer names the intent that stands. An intent that can't be read can't be answered, and answer

@@ -22,9 +22,9 @@ const (
 	// how long before the end of the intent no more is: the answer is to come before the controller's deadline.
 	activateAgain = 30 * time.Second
 	lastTry       = 2 * time.Minute
-	// tellPatience is for how long after its activation was asked for a reboot waits for the report of it; a slow repository
-	// takes half of that. Without the report a rollback can't be told from a loss of power, and the version isn't blamed,
-	// but the node is drained and must not wait for proxies that stay away.
+	// tellPatience is for how long after its activation was asked for a reboot waits for the report of it; a slow
+	// repository takes half of that. Without the report a rollback can't be told from a loss of power, and the version
+	// isn't blamed, but the node is drained and must not wait for proxies that stay away.
 	tellPatience = 5 * time.Minute
 
 	shortCommand = 10 * time.Second
@@ -124,18 +124,19 @@ func FactsOf(v View, operatorVersion string) marker.Report {
 	return r
 }
 
-// activatedID is the intent that stands if the host was ready to boot its target when it was last seen in the boot that is
-// to be left behind. It stays after that boot, where it tells a rollback from a loss of power, unless the host comes back with
-// a version that it neither ran before nor was to boot: then something else was activated last.
+// activatedID is the intent that stands if the host was ready to boot its target when it was last seen in the boot that
+// is to be left behind. It stays after that boot, where it tells a rollback from a loss of power, unless the host comes
+// back with a version that it neither ran before nor was to boot: then something else was activated last.
 func activatedID(v View) string {
 	i, h, known := v.Intent, v.Host, v.Report.ActivatedID == v.Intent.ID
+	first := h.BootID != i.RebootFrom && v.Report.BootID == i.RebootFrom
 	switch {
 	case i.Action != marker.ActionRebootUpdate:
 	case h.BootID == i.RebootFrom && !h.Locked:
 		if h.State == HostReady && h.Staged == i.Target {
 			return i.ID
 		}
-	case known && h.BootID != i.RebootFrom && v.Report.BootID == i.RebootFrom && h.Version != i.Target && h.Version != v.Report.Current:
+	case known && first && h.Version != i.Target && h.Version != v.Report.Current:
 	case known:
 		return i.ID
 	}
@@ -374,8 +375,9 @@ func staged(h Host, target string) bool {
 		h.Last.Started == target && h.Staged == target
 }
 
-// overwritten reports whether the last command was a prepare of something else, or one that failed. The host's record of what
-// is staged names its own choice, also where another version was written (update-api, F9), so it is no proof then.
+// overwritten reports whether the last command was a prepare of something else, or one that failed. The host's record
+// of what is staged names its own choice, also where another version was written (update-api, F9), so it is no proof
+// then.
 func overwritten(h Host, target string) bool {
 	return h.Last.Command == CommandPrepare && (!h.Last.Success || h.Last.Started != target)
 }
@@ -420,7 +422,8 @@ func reboot(v View, answer marker.State) Step {
 		case h.Version != target && answer != marker.StateError && v.Report.ActivatedID != v.Intent.ID:
 			return report(marker.StateError, "the host was rebooted before %s was activated", target)
 		case h.Version != target && answer != marker.StateError && activatedID(v) == "":
-			return report(marker.StateError, "%sthe host came back with %s, which this operator did not ask for, instead of %s", AnotherUpdater, h.Version, target)
+			return report(marker.StateError, "%sthe host came back with %s, which this operator did not ask for, instead of %s",
+				AnotherUpdater, h.Version, target)
 		case h.Version != target && answer != marker.StateError:
 			return report(marker.StateError, "the host came back with %s instead of %s: the update was rolled back", h.Version, target)
 		}
@@ -489,7 +492,7 @@ func continueReboot(v View) Step {
 		return changed(v, "the host has %s staged instead of %s", orUnknown(h.Staged), v.Intent.Target)
 	}
 	if overwritten(h, v.Intent.Target) {
-		return changed(v, "%s was prepared on the host by somebody else, instead of %s", orUnknown(h.Last.Started), v.Intent.Target)
+		return changed(v, "%s%s was prepared on the host instead of %s", AnotherUpdater, orUnknown(h.Last.Started), v.Intent.Target)
 	}
 	if h.State == HostReady {
 		if v.Report.ActivatedID != v.Intent.ID && v.Now.Sub(a.At) < tellPatience {

@@ -236,7 +236,7 @@ func TestNextReboot(t *testing.T) {
 		{"which passes: activate again", []change{affirmed, asked(intent.CommandActivate, "t2"), repositoryDown}, "ask activate"},
 		{"but not for longer than the intent", []change{affirmed, asked(intent.CommandActivate, "t2"), repositoryDown, with(func(v *intent.View) { v.Intent.Until = v.Now.Add(2 * time.Minute) })}, "say error: activating 1.2.0: Metadata error"},
 		{"another version was written behind its back, and the host's record does not say so", []change{host(intent.HostStaged, overwritten), affirmed, asked(intent.CommandActivate, "t1")},
-			"say error: 1.3.0 was prepared on the host by somebody else..."},
+			"say error: another updater: 1.3.0 was prepared on the host instead of 1.2.0"},
 		{"before busy too", []change{host(intent.HostStaged, overwritten)}, "say error: 1.2.0 is not staged..."},
 		{"activated: that is told first", []change{active, affirmed, asked(intent.CommandActivate, "t2"), just}, "facts"},
 		{"activated and told: reboot", []change{active, affirmed, asked(intent.CommandActivate, "t2"), just, told}, "ask reboot"},
@@ -305,8 +305,8 @@ func TestFactsOf(t *testing.T) {
 	}
 }
 
-// The report remembers, over the boot that follows, that the target was activated for the intent to reboot, and nothing else
-// does: a host that comes back without it was rolled back, or never got that far (S10).
+// The report remembers, over the boot that follows, that the target was activated for the intent to reboot, and nothing
+// else does: a host that comes back without it was rolled back, or never got that far (S10).
 func TestActivatedIsRemembered(t *testing.T) {
 	active := host(intent.HostReady, intent.LastCommand{Command: intent.CommandActivate, Success: true, Timestamp: "t3"})
 	remembered := with(func(v *intent.View) { v.Report.ActivatedID = id })

@@ -112,8 +112,8 @@ const (
 	HeardRefused Heard = "refused"
 )
 
-// Asking must be called just before c is sent, now: whatever the answer to a reboot that the host heard, it may go down, so
-// it counts as asked already.
+// Asking must be called just before c is sent, now: whatever the answer to a reboot that the host heard, it may go
+// down, so it counts as asked already.
 func (m *Memory) Asking(v View, now time.Time, c Command) {
 	if c == CommandReboot {
 		m.asked, m.doubt = askedOf(v, now, c), false

@@ -31,8 +31,8 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("host refused %s (%s): %s", e.Command, e.Why, e.Body)
 }
 
-// UnheardError means that the host certainly did not begin the command, and would have if it had heard it in time: its one
-// worker was blocked, and it answered 408 to a request that had waited too long.
+// UnheardError means that the host certainly did not begin the command, and would have if it had heard it in time: its
+// one worker was blocked, and it answered 408 to a request that had waited too long.
 type UnheardError struct {
 	Command intent.Command
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
 
-// A failure counts only against what it says something about: a version is blamed for what its own boot did, and everything
-// else that can go wrong before counts against the node alone (S10).
+// A failure counts only against what it says something about: a version is blamed for what its own boot did, and
+// everything else that can go wrong before counts against the node alone (S10).
 func TestWhomAFailureCountsAgainst(t *testing.T) {
 	for _, tc := range []struct {
 		happened string

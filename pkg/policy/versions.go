@@ -113,8 +113,8 @@ func (p *planner) wanted(version string) bool {
 }
 
 // countFailed counts on how many nodes each version failed, by their own marks: after a reboot into it. What staging, a
-// drain or an activation failed at is no version's fault. A node that is Lost in an attempt, or will be when this process
-// has passed over it, failed too, unless it is well in its old boot: then the version was not tried.
+// drain or an activation failed at is no version's fault. A node that is Lost in an attempt, or will be when this
+// process has passed over it, failed too, unless it is well in its old boot: then the version was not tried.
 func (p *planner) countFailed(n *fleet.Node, late bool) {
 	lost := ""
 	if late && (rebooted(n) || !n.Ready) {
@@ -133,8 +133,8 @@ func (p *planner) countFailed(n *fleet.Node, late bool) {
 	}
 }
 
-// blamesVersion reports whether a failure can be the version's own doing, which takes that the host has booted it (S10).
-// Before that only the old version runs, and what fails is the host's repository, disk or lock, or its power.
+// blamesVersion reports whether a failure can be the version's own doing, which takes that the host has booted it
+// (S10). Before that only the old version runs, and what fails is the host's repository, disk or lock, or its power.
 func (r Reason) blamesVersion() bool { return r == ReasonRolledBack }
 
 // workloadsBlameVersion tells if workloads that did not come back are held against the version that a node has now: they

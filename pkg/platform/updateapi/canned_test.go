@@ -130,7 +130,8 @@ func TestCannedStatus(t *testing.T) {
 	}
 }
 
-// repositoryDown is what updog says while the repository can't be reached: the cause stands at the end of hundreds of bytes.
+// repositoryDown is what updog says while the repository can't be reached: the cause stands at the end of hundreds of
+// bytes.
 const repositoryDown = `Metadata error: Failed to fetch https://updates.example.com/2020-07-07/aws-k8s-1.36/x86_64/2.root.json: ` +
 	`Transport 'other' error fetching 'https://updates.example.com/2020-07-07/aws-k8s-1.36/x86_64/2.root.json': error sending request for url ` +
 	`(https://updates.example.com/2020-07-07/aws-k8s-1.36/x86_64/2.root.json): error trying to connect: tcp connect error: Connection refused (os error 111)\n`

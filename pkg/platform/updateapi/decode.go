@@ -119,8 +119,9 @@ func decodeStatus(body []byte) (intent.Host, error) {
 	return h, nil
 }
 
-// decodeCutStatus reads what arrived of a status that is too long. That is so where a command printed megabytes, and its
-// output stands last: all that is judged stands in front of it, and the version that a prepare writes at its beginning.
+// decodeCutStatus reads what arrived of a status that is too long. That is so where a command printed megabytes, and
+// its output stands last: all that is judged stands in front of it, and the version that a prepare writes at its
+// beginning.
 func decodeCutStatus(body []byte) (intent.Host, error) {
 	// A character that was cut, escaped or not, is left out as well.
 	for left := range min(6, len(body)) {
@@ -238,8 +239,8 @@ func started(stderr string) string {
 	return ""
 }
 
-// problem is what a failed command printed, in one line. A prepare announces its version first, whatever happens then, so
-// that line says nothing about the failure.
+// problem is what a failed command printed, in one line. A prepare announces its version first, whatever happens then,
+// so that line says nothing about the failure.
 func problem(stderr string) string {
 	var said strings.Builder
 	for line := range strings.Lines(stderr) {
