@@ -131,6 +131,8 @@ func running(t *testing.T) *world {
 	t.Helper()
 	shared.mu.Lock()
 	defer shared.mu.Unlock()
+	// Once the run was interrupted none is started any more.
+	assert.NilError(t, shared.ctx.Err())
 	if shared.w == nil {
 		err := start(shared.ctx)
 		shared.spoiled = err != nil

@@ -13,7 +13,6 @@ import (
 	"github.com/pkg/errors"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // A process that ends is started again after a pause that doubles from
@@ -27,9 +26,7 @@ const (
 // podRun runs one pod as a process, for as long as pod and power last.
 type podRun struct {
 	m         *Machine
-	uid       types.UID
 	namespace string
-	name      string
 	dir       string
 	ip        string
 	started   metav1.Time
@@ -55,9 +52,7 @@ type podRun struct {
 func newPodRun(u *uptime, pod *corev1.Pod, n int) *podRun {
 	r := &podRun{
 		m:          u.m,
-		uid:        pod.UID,
 		namespace:  pod.Namespace,
-		name:       pod.Name,
 		dir:        filepath.Join(u.m.dir, string(pod.UID)),
 		ip:         u.m.podIP(n),
 		started:    metav1.Now(),

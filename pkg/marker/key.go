@@ -88,7 +88,7 @@ var table = []Entry{
 	{KeyAvailableVersion, KindAnnotation, WriterAgent, "the version that the host would install; absent when there is none"},
 	{KeyCurrentVersion, KindAnnotation, WriterAgent, "the version that the host runs"},
 	{KeyBootID, KindAnnotation, WriterAgent, "the kernel's boot ID that the agent sees"},
-	{KeyActivatedID, KindAnnotation, WriterAgent, "the intent to reboot for which the host was seen ready to boot the target: a host that comes back without it was rolled back, and not just rebooted"},
+	{KeyActivatedID, KindAnnotation, WriterAgent, "the intent to reboot for which the host was seen ready to boot the target: only with it is a host that comes back with its old version called rolled back"},
 	{KeyProtocol, KindAnnotation, WriterAgent, "the protocol that this agent speaks, an integer"},
 	{KeyOperatorVersion, KindAnnotation, WriterAgent, "the agent's build"},
 	{KeyActionActive, KindAnnotation, WriterAgent, "`true` while the agent is busy; for people and their scripts"},

@@ -216,7 +216,7 @@ func (p *planner) returning(n *fleet.Node) {
 }
 
 // cameBack is why a node came back from a reboot without its target: it was rolled back if the target had been
-// activated. Else its power was lost, or somebody rebooted it, before that, which says nothing about the version (S10).
+// activated. Else it lost its power, or was rebooted by hand, before that, which says nothing about the version (S10).
 func cameBack(n *fleet.Node) Reason {
 	if m := &n.Marks; m.Report.ActivatedID != m.Intent.ID {
 		return ReasonRebootedEarly

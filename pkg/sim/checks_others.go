@@ -10,7 +10,7 @@ import (
 type otherMark struct {
 	// stood is what was there before; nil: nothing.
 	stood *string
-	// overwritten: somebody else's value stands there now. One that equals the operator's can't be told from it.
+	// overwritten: another value than the operator's stands there now. One that is equal can't be told from it.
 	overwritten bool
 }
 
