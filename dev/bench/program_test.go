@@ -3,7 +3,6 @@ package bench
 import (
 	"context"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/controlplane"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/localcluster"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/port"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/process"
 )
 
@@ -104,8 +104,8 @@ func get(ctx context.Context, url string) (int, string, error) {
 
 func freeAddress(b *testing.B) string {
 	b.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	p, err := port.Reserve()
 	assert.NilError(b, err)
-	defer l.Close()
-	return l.Addr().String()
+	b.Cleanup(p.Release)
+	return p.Address()
 }

@@ -9,45 +9,34 @@ import (
 	"net/http"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"time"
 
+	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/port"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/process"
 	"github.com/pkg/errors"
 )
 
 const (
-	loopback     = "127.0.0.1"
 	serviceRange = "10.96.0.0/16"
 	issuer       = "https://kubernetes.default.svc.cluster.local"
 
-	apiServerTries = 5
-	readyPoll      = 50 * time.Millisecond
-	readyWithin    = 2 * time.Minute
+	readyPoll   = 50 * time.Millisecond
+	readyWithin = 2 * time.Minute
 )
 
-// errPortTaken says that somebody else got the port between its choice and its
-// use.
-var errPortTaken = errors.New("the port is taken")
-
-// firstAPIServer finds a port and starts the API server on it.
+// firstAPIServer finds a port, which is the API server's until Stop, and starts the API server on it.
 func (c *ControlPlane) firstAPIServer(ctx context.Context) error {
 	if c.config.Network != nil {
-		// Nobody else is there.
+		// The network is this cluster's own.
 		c.port = 6443
 		return c.launchAPIServer(ctx)
 	}
-	for try := 1; ; try++ {
-		port, err := freePort()
-		if err != nil {
-			return err
-		}
-		c.port = port
-		err = c.launchAPIServer(ctx)
-		if !errors.Is(err, errPortTaken) || try == apiServerTries {
-			return err
-		}
+	kept, err := port.Reserve()
+	if err != nil {
+		return err
 	}
+	c.kept, c.port = kept, kept.Number()
+	return c.launchAPIServer(ctx)
 }
 
 func (c *ControlPlane) launchAPIServer(ctx context.Context) error {
@@ -130,9 +119,6 @@ func (c *ControlPlane) awaitAPIServer(ctx context.Context, p *process.Process) e
 		select {
 		case <-p.Done():
 			log := process.LogTail(c.logPath("kube-apiserver"), 4096)
-			if strings.Contains(log, "address already in use") {
-				return errPortTaken
-			}
 			return errors.Errorf("kube-apiserver ended before it was ready: %s", tail(log, 10))
 		case <-c.etcd.Done():
 			p.Kill()
@@ -178,5 +164,5 @@ func get(ctx context.Context, client *http.Client, url string) (int, string, err
 // apiServerNames are what the serving certificate stands for.
 func apiServerNames() ([]string, []net.IP) {
 	return []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"},
-		[]net.IP{net.ParseIP(loopback), net.ParseIP("10.96.0.1")}
+		[]net.IP{net.ParseIP(port.Loopback), net.ParseIP("10.96.0.1")}
 }

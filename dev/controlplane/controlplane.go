@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/port"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/process"
 	"github.com/pkg/errors"
 	"k8s.io/client-go/rest"
@@ -33,7 +34,8 @@ type ControlPlane struct {
 	outage                                        bool // made by StopAPIServer
 	etcdOutage                                    bool // made by StopEtcd
 	stopped                                       bool
-	ended                                         int // how often the scheduler was started again
+	kept                                          *port.Port // the API server's; nil in a network of its own
+	ended                                         int        // how often the scheduler was started again
 }
 
 // Start starts a control plane and waits until it serves. If it can't, nothing
@@ -147,7 +149,7 @@ func (c *ControlPlane) address() net.IP {
 	if n := c.config.Network; n != nil {
 		return n.Address
 	}
-	return net.ParseIP(loopback)
+	return net.ParseIP(port.Loopback)
 }
 
 // Dir is the folder with the cluster's files; each program's output is in
@@ -188,6 +190,10 @@ func (c *ControlPlane) Stop() {
 		if p != nil {
 			p.Kill()
 		}
+	}
+	if c.kept != nil {
+		c.kept.Release()
+		c.kept = nil
 	}
 	if c.made != nil {
 		_ = c.made.remove()

@@ -18,5 +18,5 @@
 //     killed program left behind.
 //
 // It imports the standard library, pkg/errors, client-go and its companions,
-// dev/process and nothing else of this repository.
+// dev/port, dev/process and nothing else of this repository.
 package controlplane

@@ -19,6 +19,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/controlplane"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/hostsim"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/nodes"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/port"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 )
 
@@ -74,7 +75,7 @@ type Cluster struct {
 	service *balancer
 
 	mu    sync.Mutex
-	ports map[string]string
+	ports map[string]*port.Port
 }
 
 // Start builds what is missing, starts the control plane and the machines. The operator isn't installed.
@@ -86,7 +87,7 @@ func Start(ctx context.Context, config Config) (_ *Cluster, err error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{config: config, Repo: &hostsim.Repo{}, ports: map[string]string{}}
+	c := &Cluster{config: config, Repo: &hostsim.Repo{}, ports: map[string]*port.Port{}}
 	defer func() {
 		if err != nil {
 			c.Stop()
@@ -184,58 +185,6 @@ func (c *Cluster) Kill(what, node string) int {
 	})
 }
 
-// Await polls until ok holds, for at most bound.
-func Await(ctx context.Context, what string, bound time.Duration, ok func() (bool, error)) error {
-	ctx, cancel := context.WithTimeout(ctx, bound)
-	defer cancel()
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	var last error
-	for {
-		held, err := ok()
-		if held {
-			return nil
-		}
-		last = err
-		select {
-		case <-ctx.Done():
-			if last != nil {
-				return errors.WithMessagef(last, "waiting until %s", what)
-			}
-			return errors.Errorf("waited until %s, for %s in vain", what, bound)
-		case <-tick.C:
-		}
-	}
-}
-
-// AwaitOperator waits until all pods of the operator are Ready, with agents on all machines if they are labelled.
-func (c *Cluster) AwaitOperator(ctx context.Context, bound time.Duration, labelled bool) error {
-	agents := 0
-	if labelled {
-		agents = len(c.Fleet.Machines())
-	}
-	return Await(ctx, "the operator's pods are Ready", bound, func() (bool, error) {
-		for what, want := range map[string]int{"controller": 1, "proxy": 2, "agent": agents} {
-			pods, err := c.Pods(ctx, what)
-			if err != nil {
-				return false, err
-			}
-			ready := 0
-			for i := range pods {
-				for _, cond := range pods[i].Status.Conditions {
-					if cond.Type == corev1.PodReady && cond.Status == corev1.ConditionTrue {
-						ready++
-					}
-				}
-			}
-			if ready < want {
-				return false, nil
-			}
-		}
-		return true, nil
-	})
-}
-
 // ProxyURL is where agents find the proxies.
 func (c *Cluster) ProxyURL() string { return "https://" + c.ProxyAddress() }
 
@@ -248,7 +197,8 @@ func (c *Cluster) PlanURL(ctx context.Context) (string, error) {
 	if err != nil || len(pods) == 0 {
 		return "", err
 	}
-	return "http://" + c.port(string(pods[0].UID), "http") + "/plan", nil
+	listen, err := c.port(string(pods[0].UID), "http")
+	return "http://" + listen + "/plan", err
 }
 
 // Stop ends everything and removes its files.
@@ -261,5 +211,8 @@ func (c *Cluster) Stop() {
 	}
 	if c.Plane != nil {
 		c.Plane.Stop()
+	}
+	for _, p := range c.ports {
+		p.Release()
 	}
 }

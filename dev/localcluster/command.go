@@ -1,14 +1,13 @@
 package localcluster
 
 import (
-	"fmt"
-	"net"
 	"path/filepath"
 	"slices"
 
 	"github.com/pkg/errors"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/nodes"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/port"
 )
 
 // component is the label that tells the operator's pods apart.
@@ -25,7 +24,10 @@ func (c *Cluster) command(p nodes.Pod) (nodes.Command, error) {
 	if err != nil {
 		return nodes.Command{}, err
 	}
-	listen := c.port(string(p.UID), "http")
+	listen, err := c.port(string(p.UID), "http")
+	if err != nil {
+		return nodes.Command{}, err
+	}
 	args := append(slices.Clone(container.Args), "-listen="+listen)
 	more, err := c.arguments(p)
 	if err != nil {
@@ -72,7 +74,10 @@ func (c *Cluster) arguments(p nodes.Pod) ([]string, error) {
 	}
 	args = append(args, "-kubeconfig="+kubeconfig)
 	if what == "proxy" {
-		serve := c.port(string(p.UID), "https")
+		serve, err := c.port(string(p.UID), "https")
+		if err != nil {
+			return nil, err
+		}
 		c.service.add(serve)
 		args = append(args, "-proxy-listen="+serve)
 	}
@@ -80,19 +85,17 @@ func (c *Cluster) arguments(p nodes.Pod) ([]string, error) {
 }
 
 // port returns a loopback address of the pod's own, the same at each start of its process.
-func (c *Cluster) port(pod, name string) string {
+func (c *Cluster) port(pod, name string) (string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	key := pod + "/" + name
-	if a, ok := c.ports[key]; ok {
-		return a
+	if p := c.ports[key]; p != nil {
+		return p.Address(), nil
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	p, err := port.Reserve()
 	if err != nil {
-		// The program says so, in one line, when it can't listen either.
-		return fmt.Sprintf("127.0.0.1:%d", 1)
+		return "", err
 	}
-	defer l.Close()
-	c.ports[key] = l.Addr().String()
-	return c.ports[key]
+	c.ports[key] = p
+	return p.Address(), nil
 }

@@ -79,7 +79,7 @@ func (r *rig) bindAround(m *Machine, happens func()) []string {
 func (r *rig) notServing(names []string) string {
 	for _, name := range names {
 		p, err := r.client.CoreV1().Pods("default").Get(r.ctx, name, metav1.GetOptions{})
-		if err != nil || !serving(p) {
+		if err != nil || !Serving(p) {
 			return name
 		}
 	}

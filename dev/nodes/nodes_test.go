@@ -168,7 +168,7 @@ func (r *rig) agent(node string) *corev1.Pod {
 			return false
 		}
 		for i := range l.Items {
-			if serving(&l.Items[i]) {
+			if Serving(&l.Items[i]) {
 				found = &l.Items[i]
 			}
 		}

@@ -62,7 +62,7 @@ func (p *ordinaryPod) follow() error {
 			return nil
 		}
 		return p.m.removePod(p.ctx, pod)
-	case over(pod), serving(pod):
+	case over(pod), Serving(pod):
 		return nil
 	}
 	return p.m.writePodStatus(p.ctx, pod, p.ready(pod))

@@ -95,7 +95,7 @@ func (w *Workload) see(_, pod *corev1.Pod, gone bool) {
 	if gone {
 		delete(w.ready, string(pod.UID))
 	} else {
-		w.ready[string(pod.UID)] = serving(pod)
+		w.ready[string(pod.UID)] = Serving(pod)
 	}
 	now := w.count()
 	select {
@@ -108,8 +108,8 @@ func (w *Workload) see(_, pod *corev1.Pod, gone bool) {
 	}
 }
 
-// serving is what a budget counts: ready, and not on its way out.
-func serving(pod *corev1.Pod) bool {
+// Serving reports whether a pod is what a budget counts: Ready, and not on its way out.
+func Serving(pod *corev1.Pod) bool {
 	if pod.DeletionTimestamp != nil {
 		return false
 	}
