@@ -172,6 +172,8 @@ func (still) Forecast(context.Context, string, policy.Eviction) (fleet.Obstacle,
 }
 func (still) Seen() map[string]time.Time                                { return map[string]time.Time{osNow: {}} }
 func (still) RecordVersions(context.Context, []string, time.Time) error { panic("recorded versions") }
+func (still) HadPolicy() bool                                           { return false }
+func (still) RecordPolicy(context.Context, time.Time) error             { panic("recorded that there is a policy") }
 func (still) Current() kube.PolicyState                                 { return kube.PolicyState{Settings: policy.DefaultSettings()} }
 func (still) Notice(bool, string, string)                               { panic("told of something") }
 func (still) Event(string, string, bool, string, string)                { panic("told of something") }

@@ -205,28 +205,46 @@ func (w *world) awaitPass(t *testing.T) {
 	}))
 }
 
-// breakPolicy has the controller tell twice that the policy can't be read.
+// breakPolicy has the controller tell twice that the policy can't be read, once that it is gone, and ends with a policy
+// that says nothing.
 func (w *world) breakPolicy(t *testing.T) {
 	t.Helper()
 	maps := w.Client.CoreV1().ConfigMaps(localcluster.Namespace)
 	events := w.Client.CoreV1().Events(localcluster.Namespace)
-	for times := range int32(2) {
+	write := func(text string) {
+		t.Helper()
 		_, err := maps.Create(t.Context(), &corev1.ConfigMap{
-			ObjectMeta: metav1.ObjectMeta{Name: kube.PolicyConfigMap}, Data: map[string]string{kube.PolicyKey: "version: 2\n"},
+			ObjectMeta: metav1.ObjectMeta{Name: kube.PolicyConfigMap}, Data: map[string]string{kube.PolicyKey: text},
 		}, metav1.CreateOptions{})
 		assert.NilError(t, err)
-		assert.NilError(t, localcluster.Await(t.Context(), "people are told that the policy can't be read", bound, func() (bool, error) {
-			list, err := events.List(t.Context(), metav1.ListOptions{FieldSelector: "reason=" + string(policy.ReasonPolicyUnreadable)})
-			return err == nil && len(list.Items) == 1 && list.Items[0].Count == times+1, err
-		}))
-		assert.NilError(t, maps.Delete(t.Context(), kube.PolicyConfigMap, metav1.DeleteOptions{}))
-		assert.NilError(t, localcluster.Await(t.Context(), "the defaults are in force", bound, func() (bool, error) {
+	}
+	problem := func(what string, is func(problem string) bool) {
+		t.Helper()
+		assert.NilError(t, localcluster.Await(t.Context(), what, bound, func() (bool, error) {
 			plan, err := w.plan(t.Context())
-			return err == nil && plan.PolicyProblem == "", err
+			return err == nil && is(plan.PolicyProblem), err
 		}))
 		// A plan is made when it is asked for; people are told in a pass.
 		w.awaitPass(t)
 	}
+	gone := func(problem string) bool { return strings.Contains(problem, "is gone, and this cluster has had a policy") }
+	for times := range int32(2) {
+		write("version: 2\n")
+		assert.NilError(t, localcluster.Await(t.Context(), "people are told that the policy can't be read", bound, func() (bool, error) {
+			list, err := events.List(t.Context(), metav1.ListOptions{FieldSelector: "reason=" + string(policy.ReasonPolicyUnreadable)})
+			told := int32(0)
+			for _, e := range list.Items {
+				if !gone(e.Message) {
+					told += e.Count
+				}
+			}
+			return err == nil && told == times+1, err
+		}))
+		assert.NilError(t, maps.Delete(t.Context(), kube.PolicyConfigMap, metav1.DeleteOptions{}))
+		problem("the policy is missed", gone)
+	}
+	write("version: 1\n")
+	problem("the defaults are in force", func(problem string) bool { return problem == "" })
 }
 
 // listAsAgent lists a node through the proxy, as agents do where they can't begin with a watch.

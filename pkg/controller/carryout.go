@@ -48,12 +48,10 @@ func (t *Term) do(ctx context.Context, s fleet.Snapshot, task policy.Task) (bool
 			t.Changed()
 		}
 		return err == nil, err
+	case policy.TaskRecordPolicy:
+		return t.recorded(t.c.Cluster.RecordPolicy(ctx, s.Now))
 	case policy.TaskRecordVersions:
-		err := t.c.Cluster.RecordVersions(ctx, task.Saw, s.Now)
-		if err != nil {
-			t.c.Cluster.ForgetSlots()
-		}
-		return err == nil, err
+		return t.recorded(t.c.Cluster.RecordVersions(ctx, task.Saw, s.Now))
 	case policy.TaskDrain:
 		t.drain(ctx, s, step)
 		return true, nil
@@ -84,4 +82,12 @@ func (t *Term) do(ctx context.Context, s fleet.Snapshot, task policy.Task) (bool
 		t.c.Events.Event(step.Node, step.UID, step.Reason.Troubling(), string(step.Reason), step.Message)
 	}
 	return true, nil
+}
+
+// recorded takes in how a write to the controller's own object went.
+func (t *Term) recorded(err error) (bool, error) {
+	if err != nil {
+		t.c.Cluster.ForgetSlots()
+	}
+	return err == nil, err
 }

@@ -27,6 +27,9 @@ type Cluster interface {
 	// new ones.
 	Seen() map[string]time.Time
 	RecordVersions(ctx context.Context, versions []string, now time.Time) error
+	// HadPolicy reports whether this cluster has had a policy, by the last look at the slots, and RecordPolicy notes it.
+	HadPolicy() bool
+	RecordPolicy(ctx context.Context, now time.Time) error
 	// Check looks live at what a node carries.
 	Check(ctx context.Context, node string, q policy.Check) (fleet.Checked, error)
 	// Live looks at a node as it is right now; false: it is gone. Nodes shows nothing older afterwards.

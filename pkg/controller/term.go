@@ -206,12 +206,12 @@ func (t *Term) Plan(ctx context.Context) (policy.Outcome, error) {
 func (t *Term) gather(ctx context.Context) (fleet.Snapshot, policy.Settings, error) {
 	s := fleet.Snapshot{Now: t.c.Now()}
 	said := t.c.Policies.Current()
-	s.PolicyProblem, s.NoPolicy, s.Acknowledged, s.PolicyWarnings = said.Problem, said.None, said.Acknowledged, said.Warnings
 	var err error
 	if s.Nodes, err = t.c.Cluster.Nodes(ctx); err != nil {
 		return s, said.Settings, err
 	}
 	s.Slots, err = t.c.Cluster.Slots(ctx)
+	had := t.c.Cluster.HadPolicy()
 	var unreadable *kube.SlotsUnreadableError
 	switch {
 	case errors.As(err, &unreadable):
@@ -221,6 +221,12 @@ func (t *Term) gather(ctx context.Context) (fleet.Snapshot, policy.Settings, err
 		return s, said.Settings, err
 	}
 	s.Seen = t.c.Cluster.Seen()
+	if had {
+		said = said.Required()
+	} else {
+		s.PolicyUnrecorded = said.Stands
+	}
+	s.PolicyProblem, s.NoPolicy, s.Acknowledged, s.PolicyWarnings = said.Problem, said.None, said.Acknowledged, said.Warnings
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s.Alerts = t.alerts

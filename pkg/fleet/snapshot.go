@@ -12,10 +12,12 @@ type Snapshot struct {
 	SlotsProblem string
 	// Slots are the nodes' UIDs, with their names, that hold a slot by the controller's ConfigMap.
 	Slots map[string]string
-	// PolicyProblem is a sentence on why the policy that stands now can't be read; NoPolicy: and there is none from
-	// before that is in force, so nothing starts.
+	// PolicyProblem is a sentence on why the policy that stands now can't be read, or why none stands; NoPolicy: and there
+	// is none from before that is in force, so nothing starts.
 	PolicyProblem string
 	NoPolicy      bool
+	// PolicyUnrecorded: a policy stands, and the controller's ConfigMap doesn't say yet that this cluster has had one.
+	PolicyUnrecorded bool
 	// PolicyWarnings are sentences on what was read and may not have been meant.
 	PolicyWarnings []string
 	// Seen is since when each version has been known in this cluster.

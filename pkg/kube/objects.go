@@ -92,6 +92,8 @@ func (o *Objects) Snapshot(now time.Time, defaults policy.Settings) (fleet.Snaps
 			// Nobody can tell here which one was good before.
 			set, s.PolicyProblem, s.NoPolicy = defaults, policyProblem(err), true
 		}
+	} else if o.State != nil && o.State.Data[hadPolicyKey] != "" {
+		s.PolicyProblem, s.NoPolicy = policyGone, true
 	}
 	if o.Acknowledged != nil {
 		s.Acknowledged, s.PolicyWarnings = acknowledged(o.Acknowledged)

@@ -33,14 +33,18 @@ const (
 // PolicyState is the policy in force.
 type PolicyState struct {
 	Settings policy.Settings
-	// Problem is a sentence on why what stands in the ConfigMap is not in force; empty if it is. None: there is
-	// no good one from before either, and nothing may start.
+	// Problem is a sentence on why what stands in the ConfigMap is not in force, or why nothing stands there; empty if
+	// all is well. None: nothing may start, as there is no good one from before either, or it was deleted.
 	Problem string
 	None    bool
+	// Stands reports whether there is a ConfigMap, be its policy in force or not.
+	Stands bool
 	// Acknowledged are the versions that a person let go on.
 	Acknowledged map[string]bool
 	// Warnings are sentences on what was read and may not have been meant.
 	Warnings []string
+	// last is the last good policy; the defaults if there was none.
+	last policy.Settings
 }
 
 // PolicyConfig is what a Policy is made from.
@@ -53,21 +57,27 @@ type PolicyConfig struct {
 	Changed func()
 }
 
-// Policy is the policy as its ConfigMap shows it. The last good one stays in force.
+// Policy is the policy as its ConfigMap shows it. A good one stays in force while what stands there has a mistake.
 type Policy struct {
 	c PolicyConfig
 
-	mu    sync.Mutex
-	state PolicyState
-	// good tells if Settings were ever good ones, told if the watch said anything yet.
-	good, told bool
+	mu sync.Mutex
+	// set is the last good policy, the defaults before there was one; good: it stands there, or a mistake does that came
+	// after it. unreadable is what is wrong with what stands.
+	set          policy.Settings
+	good, stands bool
+	unreadable   string
+	// told reports whether the watch said anything yet.
+	told         bool
+	acknowledged map[string]bool
+	warnings     []string
 }
 
 // NewPolicy returns a Policy that watches nothing yet: until it has, there is none.
 func NewPolicy(c PolicyConfig) (*Policy, error) {
-	p := &Policy{c: c, state: PolicyState{Settings: c.Defaults, None: true, Problem: "it has not been read yet"}}
+	p := &Policy{c: c, set: c.Defaults, stands: true, unreadable: "it has not been read yet"}
 	if _, err := c.Policy.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: p.read, UpdateFunc: func(_, obj any) { p.read(obj) }, DeleteFunc: func(any) { p.absent() },
+		AddFunc: p.tell, UpdateFunc: func(_, obj any) { p.tell(obj) }, DeleteFunc: func(any) { p.tell(nil) },
 	}); err != nil {
 		return nil, errors.Wrap(err, "watching the policy")
 	}
@@ -92,39 +102,47 @@ func (p *Policy) WaitForSync(ctx context.Context) bool {
 	if !cache.WaitForCacheSync(ctx.Done(), p.c.Policy.HasSynced, p.c.Acknowledged.HasSynced) {
 		return false
 	}
-	set, err := p.c.Defaults, error(nil)
-	if stands := p.c.Policy.GetIndexer().List(); len(stands) > 0 {
-		set, err = p.decode(stands[0])
+	var stands any
+	if listed := p.c.Policy.GetIndexer().List(); len(listed) > 0 {
+		stands = listed[0]
 	}
 	p.mu.Lock()
 	// What the watch has told since is newer than the list, and than the absence of a policy in it.
 	if !p.told {
-		p.keep(set, err)
+		p.keep(stands)
 	}
 	p.mu.Unlock()
 	p.c.Changed()
 	return true
 }
 
-// Current is the policy in force now.
+// Current is the policy in force now. Without a ConfigMap that is the defaults.
 func (p *Policy) Current() PolicyState {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.state
-}
-
-// absent puts the defaults in force.
-func (p *Policy) absent() { p.put(p.c.Defaults, nil) }
-
-func (p *Policy) read(obj any) { p.put(p.decode(obj)) }
-
-func (p *Policy) decode(obj any) (policy.Settings, error) {
-	config, ok := obj.(*corev1.ConfigMap)
-	if !ok {
-		return policy.Settings{}, errors.Errorf("%T is no ConfigMap", obj)
+	s := PolicyState{Settings: p.set, Stands: p.stands, Acknowledged: p.acknowledged, Warnings: p.warnings, last: p.set}
+	switch {
+	case p.unreadable != "":
+		s.Problem, s.None = p.unreadable, !p.good
+	case !p.stands:
+		s.Settings = p.c.Defaults
 	}
-	return decodePolicy(config, p.c.Defaults)
+	return s
 }
+
+// Required is the same state in a cluster that has had a policy. There the absence of one is no word of the
+// administrator's: a prune or a rename took it, and with it whatever it held back. What is under way ends by the last
+// good one, if this process knows it.
+func (s PolicyState) Required() PolicyState {
+	if !s.Stands && s.Problem == "" {
+		s.Settings, s.Problem, s.None = s.last, policyGone, true
+	}
+	return s
+}
+
+// policyGone is the problem of a cluster that has had a policy and has none.
+const policyGone = "ConfigMap " + PolicyConfigMap + " is gone, and this cluster has had a policy: write it again, " +
+	"or one that says no more than \"version: 1\" to go on with the defaults"
 
 func decodePolicy(config *corev1.ConfigMap, defaults policy.Settings) (policy.Settings, error) {
 	text, ok := config.Data[PolicyKey]
@@ -137,23 +155,32 @@ func decodePolicy(config *corev1.ConfigMap, defaults policy.Settings) (policy.Se
 // policyProblem is what people read of a policy that can't be read.
 func policyProblem(err error) string { return "ConfigMap " + PolicyConfigMap + ": " + err.Error() }
 
-func (p *Policy) put(set policy.Settings, err error) {
+func (p *Policy) tell(obj any) {
 	p.mu.Lock()
 	p.told = true
-	p.keep(set, err)
+	p.keep(obj)
 	p.mu.Unlock()
 	p.c.Changed()
 }
 
-// keep takes in what was read; whoever calls it holds the lock.
-func (p *Policy) keep(set policy.Settings, err error) {
-	if err != nil {
-		p.state.Problem = policyProblem(err)
-		p.state.None = !p.good
+// keep takes in the ConfigMap, or its absence, nil. The lock is held.
+func (p *Policy) keep(obj any) {
+	p.stands, p.unreadable = obj != nil, ""
+	if obj == nil {
+		p.good = false
 		return
 	}
-	p.good = true
-	p.state.Settings, p.state.Problem, p.state.None = set, "", false
+	config, ok := obj.(*corev1.ConfigMap)
+	if !ok {
+		p.unreadable = policyProblem(errors.Errorf("%T is no ConfigMap", obj))
+		return
+	}
+	set, err := decodePolicy(config, p.c.Defaults)
+	if err != nil {
+		p.unreadable = policyProblem(err)
+		return
+	}
+	p.set, p.good = set, true
 }
 
 func (p *Policy) acknowledge(obj any) {
@@ -163,7 +190,7 @@ func (p *Policy) acknowledge(obj any) {
 	}
 	versions, warnings := acknowledged(config)
 	p.mu.Lock()
-	p.state.Acknowledged, p.state.Warnings = versions, warnings
+	p.acknowledged, p.warnings = versions, warnings
 	p.mu.Unlock()
 	p.c.Changed()
 }

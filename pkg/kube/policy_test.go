@@ -18,7 +18,8 @@ func policyMap(data map[string]string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: PolicyConfigMap, Namespace: "bottlerocket"}, Data: data}
 }
 
-// The last good policy stays in force; with none nothing may start, and without the ConfigMap the defaults hold (S8).
+// The last good policy stays in force while what stands has a mistake; with none nothing may start. Without the ConfigMap
+// the defaults hold, until there has been one: then nothing starts, and what is under way ends by the last good one (S8).
 func TestPolicyInForce(t *testing.T) {
 	three, broken := map[string]string{PolicyKey: "version: 1\nmaxUnavailable: 3\n"}, map[string]string{PolicyKey: "version: 1\nmaxUnavailabel: 3\n"}
 	const absent, ofThree, unknown = 1, 3, "there is no field maxUnavailabel"
@@ -38,7 +39,8 @@ func TestPolicyInForce(t *testing.T) {
 		{"without its key", []look{{map[string]string{"policy.yml": "version: 1"}, absent, true, "it has no key policy.yaml"}}},
 		{"broken later", []look{{three, ofThree, false, ""}, {broken, ofThree, false, unknown}, {three, ofThree, false, ""}}},
 		{"broken, then deleted", []look{{broken, absent, true, unknown}, {nil, absent, false, ""}}},
-		{"deleted, then broken", []look{{three, ofThree, false, ""}, {nil, absent, false, ""}, {broken, absent, false, unknown}}},
+		{"deleted, then broken", []look{{three, ofThree, false, ""}, {nil, absent, false, ""}, {broken, ofThree, true, unknown}, {three, ofThree, false, ""}}},
+		{"absent, then broken", []look{{nil, absent, false, ""}, {broken, absent, true, unknown}}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			client := fake.NewClientset()
@@ -80,6 +82,15 @@ func TestPolicyInForce(t *testing.T) {
 					return now.Settings.MaxUnavailable == policy.Count(l.limit) && now.None == l.none &&
 						(now.Problem == "") == (l.problem == "") && strings.Contains(now.Problem, l.problem)
 				}, func() any { return p.Current() })
+				now, last := p.Current().Required(), policy.Count(absent)
+				if i > 0 && tc.looks[0].limit == ofThree {
+					last = policy.Count(ofThree)
+				}
+				if l.data == nil {
+					assert.Assert(t, now.None && strings.Contains(now.Problem, "is gone") && now.Settings.MaxUnavailable == last, "%+v", now)
+				} else {
+					assert.DeepEqual(t, now.Problem, p.Current().Problem)
+				}
 			}
 		})
 	}

@@ -27,6 +27,8 @@ type Outcome struct {
 	Warnings []string `json:"warnings,omitempty"`
 	// Stopped are versions that failed on too many nodes.
 	Stopped []StoppedVersion `json:"stopped,omitempty"`
+	// RecordPolicy: it has to be noted that this cluster has a policy, before anything starts by it.
+	RecordPolicy bool `json:"recordPolicy,omitempty"`
 	// Saw are versions that were not known in this cluster before.
 	Saw []string `json:"saw,omitempty"`
 	// AskAlerts: something would start, and nobody knows which alerts stand.

@@ -29,6 +29,7 @@ func Plan(s fleet.Snapshot, set Settings) Outcome {
 	p.release()
 	p.stopVersions()
 	p.out.PolicyProblem = s.PolicyProblem
+	p.out.RecordPolicy = s.PolicyUnrecorded && s.SlotsProblem == ""
 	p.warn()
 	return p.out
 }

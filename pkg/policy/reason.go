@@ -41,7 +41,7 @@ const (
 	ReasonDomainLimit Reason = "DomainLimit"
 	// ReasonPolicyPaused: the policy pauses the fleet or the node's group.
 	ReasonPolicyPaused Reason = "PolicyPaused"
-	// ReasonPolicyUnreadable: the policy can't be read, and there is none from before; nothing starts.
+	// ReasonPolicyUnreadable: the policy can't be read, and there is none from before, or it is gone; nothing starts.
 	ReasonPolicyUnreadable Reason = "PolicyUnreadable"
 	// ReasonWindowClosed: outside the policy's windows.
 	ReasonWindowClosed Reason = "WindowClosed"

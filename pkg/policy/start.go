@@ -42,7 +42,7 @@ func (p *planner) stopped() verdict {
 		p.wakeAt(p.Now.Add(stateAgain))
 		return verdict{ReasonStateUnreadable, verbatim(p.SlotsProblem)}
 	case p.NoPolicy:
-		return verdict{ReasonPolicyUnreadable, say("the policy can't be read: {s}").with(p.PolicyProblem)}
+		return verdict{ReasonPolicyUnreadable, say("there is no policy to go by: {s}").with(p.PolicyProblem)}
 	// A new leader doesn't call a node Lost at its first look, and starts nothing that it would regret at
 	// its second.
 	case p.late > p.maxLost(p.fleet.members):

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"maps"
+	"slices"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
 )
@@ -32,6 +33,8 @@ const (
 	TaskFreeSlots TaskKind = "free slots"
 	// TaskAskAlerts begins to ask which alerts stand. Nothing waits for the answer.
 	TaskAskAlerts TaskKind = "ask for alerts"
+	// TaskRecordPolicy notes that this cluster has a policy. Without it nothing starts.
+	TaskRecordPolicy TaskKind = "record the policy"
 	// TaskRecordVersions notes Task.Saw as known from now on.
 	TaskRecordVersions TaskKind = "record versions"
 )
@@ -58,13 +61,14 @@ type Work struct {
 	looked  bool
 	free    []string
 	saw     []string
+	record  bool
 	ask     bool
 	task    Task
 }
 
 // NewWork begins to carry out a plan.
 func NewWork(out Outcome) *Work {
-	w := &Work{take: map[string]string{}, steps: out.Steps, saw: out.Saw, ask: out.AskAlerts}
+	w := &Work{take: map[string]string{}, steps: out.Steps, saw: out.Saw, record: out.RecordPolicy, ask: out.AskAlerts}
 	for _, step := range out.Steps {
 		if step.TakesSlot {
 			w.take[step.UID] = step.Node
@@ -84,6 +88,10 @@ func (w *Work) Clone() *Work {
 
 // Next returns the next task; false: the plan is carried out. Each must be followed by Answered.
 func (w *Work) Next() (Task, bool) {
+	if w.record {
+		w.task = Task{Kind: TaskRecordPolicy}
+		return w.task, true
+	}
 	if len(w.take) > 0 {
 		w.task = Task{Kind: TaskTakeSlots, Take: w.take}
 		return w.task, true
@@ -130,6 +138,13 @@ func (w *Work) Next() (Task, bool) {
 // to see. An answer that didn't come is a no.
 func (w *Work) Answered(yes bool) {
 	switch w.task.Kind {
+	case TaskRecordPolicy:
+		w.record = false
+		if !yes {
+			w.take = nil
+			w.steps = slices.DeleteFunc(slices.Clone(w.steps), func(s Step) bool { return s.TakesSlot || s.Act == intent.ActPrepare })
+		}
+		return
 	case TaskTakeSlots:
 		w.take, w.granted = nil, yes
 		return

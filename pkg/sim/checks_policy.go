@@ -20,27 +20,38 @@ import (
 )
 
 // told is what a process was shown of people's ConfigMaps, as its rules say that it is to be understood: a file
-// with a mistake changes nothing.
+// with a mistake changes nothing, and one that is gone is missed.
 type told struct {
 	w        *world
 	defaults policy.Settings
-	set      policy.Settings
-	// none: there is no policy, and nothing may start. good: there was one.
-	none, good   bool
-	acknowledged map[string]string
+	// set is the policy to go by, last the last good one.
+	set, last policy.Settings
+	// none: there is no policy, and nothing may start. good: there was one. absent: no file stands.
+	none, good, absent bool
+	acknowledged       map[string]string
 }
 
 func (t *told) file(cm *corev1.ConfigMap) {
-	set, err := t.defaults, error(nil)
-	if cm != nil {
-		set, err = file.Decode([]byte(cm.Data[kube.PolicyKey]), t.defaults, time.LoadLocation)
+	t.absent = cm == nil
+	if cm == nil {
+		t.set, t.none, t.good = t.defaults, false, false
+		return
 	}
+	set, err := file.Decode([]byte(cm.Data[kube.PolicyKey]), t.defaults, time.LoadLocation)
 	switch {
 	case err == nil:
-		t.set, t.none, t.good = set, false, true
+		t.set, t.last, t.none, t.good = set, set, false, true
 	case !t.good:
-		t.set, t.none = t.defaults, true
+		t.set, t.none = t.last, true
 	}
+}
+
+// required is the same where the absence of a file is no word of people's: they have had one.
+func (t told) required() told {
+	if t.absent {
+		t.set, t.none = t.last, true
+	}
+	return t
 }
 
 func (t *told) acknowledge(cm *corev1.ConfigMap) {
@@ -230,8 +241,12 @@ func (c *checks) starts(actor string, n *corev1.Node, what string) {
 	if c.always(n, d.shown, takenAway) {
 		c.w.violate("S5", "%s starts %s %s, which somebody takes away", actor, what, n.Name)
 	}
-	version := annotation(n, marker.KeyTargetVersion)
-	if why := c.forbidden(d, n, version, what == "the cordon of"); why != "" {
+	version, cordon := annotation(n, marker.KeyTargetVersion), what == "the cordon of"
+	if cordon && !d.absent {
+		// Whatever leads from now on knows it.
+		c.w.hadPolicy, p.hadPolicy = true, true
+	}
+	if why := c.forbidden(d, n, version, cordon); why != "" {
 		c.w.violate("S6", "%s starts %s %s for %s %s", actor, what, n.Name, version, why)
 	}
 }

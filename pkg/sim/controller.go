@@ -45,8 +45,10 @@ type controllerProcess struct {
 	policy  *kube.Policy
 	told    told
 	decided decision
-	nodes   *feed
-	leading bool
+	// hadPolicy: it must know that there has been a policy.
+	hadPolicy bool
+	nodes     *feed
+	leading   bool
 	// renewed is when its lease was renewed last.
 	renewed time.Time
 	// lives counts its processes.
@@ -85,7 +87,7 @@ func (c *controllerProcess) start() {
 	c.process.clock = offset
 	c.leading, c.term, c.looked = false, nil, map[string]int64{}
 	c.alone, c.foreseen, c.checked = map[string]int64{}, map[string]int64{}, map[lookedFor]int64{}
-	c.told, c.decided = told{w: c.w, defaults: c.settings, none: true}, decision{}
+	c.told, c.decided = told{w: c.w, defaults: c.settings, last: c.settings, none: true}, decision{}
 	c.process.spawn(c.w.between(0, time.Second), c.main)
 }
 
@@ -134,7 +136,7 @@ func (c *controllerProcess) serve(t *thread, lease *election, client *apiserver.
 	w, p := c.w, c.process
 	ctx, cancel := context.WithCancel(context.Background())
 	p.ctx = ctx
-	c.leading, c.renewed = true, w.now
+	c.leading, c.renewed, c.hadPolicy = true, w.now, w.hadPolicy
 	w.note(c.name, "leads")
 	ended := false
 	p.spawn(retryPeriod, func(t *thread) {
@@ -263,7 +265,11 @@ func (c *controllerProcess) nodeName() string {
 
 // Current is for controller.Policies. A pass asks once, before it looks at anything else.
 func (c *controllerProcess) Current() kube.PolicyState {
-	c.decided = decision{told: c.told, at: c.process.now(), real: c.w.now, shown: c.nodes.shown()}
+	by := c.told
+	if c.hadPolicy && c.w.struck[PersonEditsSlots] == 0 {
+		by = by.required()
+	}
+	c.decided = decision{told: by, at: c.process.now(), real: c.w.now, shown: c.nodes.shown()}
 	return c.policy.Current()
 }
 

@@ -384,7 +384,7 @@ func (w *world) person(m *machine, f Fault) {
 	case PersonBreaksPolicy:
 		done = w.breakPolicy(f)
 	case PersonDeletesPolicy:
-		done = w.deletePolicy()
+		done = w.deletePolicy(f)
 	case PersonAcknowledges:
 		w.acknowledge()
 		done = true

@@ -44,7 +44,7 @@ func (w *world) breakPolicy(f Fault) bool {
 	w.restore(f.For, func() {
 		switch {
 		case before == nil:
-			w.deletePolicy()
+			w.writePolicy(byDefault)
 		default:
 			w.writePolicy(before.Data[kube.PolicyKey])
 		}
@@ -52,12 +52,23 @@ func (w *world) breakPolicy(f Fault) bool {
 	return true
 }
 
-func (w *world) deletePolicy() bool {
-	if w.server.ConfigMap(namespace, kube.PolicyConfigMap) == nil {
+// byDefault is the policy of those who have no wish any more.
+const byDefault = "version: 1\n"
+
+// deletePolicy takes the policy away, and later writes it again: nobody meant it.
+func (w *world) deletePolicy(f Fault) bool {
+	before := w.server.ConfigMap(namespace, kube.PolicyConfigMap)
+	if before == nil {
 		return false
 	}
 	w.note(people, "delete the policy")
 	_ = w.people.CoreV1().ConfigMaps(namespace).Delete(background, kube.PolicyConfigMap, metav1.DeleteOptions{})
+	w.restore(f.For, func() {
+		if w.server.ConfigMap(namespace, kube.PolicyConfigMap) == nil {
+			w.note(people, "write the policy again")
+			w.put(kube.PolicyConfigMap, before.Data)
+		}
+	})
 	return true
 }
 
@@ -76,7 +87,7 @@ func (w *world) endPolicies() {
 	if n := len(w.scenario.Policies); n > 0 {
 		w.writePolicy(w.scenario.Policies[n-1].Text())
 	} else {
-		w.deletePolicy()
+		w.writePolicy(byDefault)
 	}
 }
 

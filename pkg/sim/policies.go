@@ -108,8 +108,8 @@ func (s *Scenario) govern(r *rand.Rand) {
 			f.When = AtCordon
 		}
 		s.Faults = append(s.Faults, f)
-		if f.Kind == PersonBreaksPolicy {
-			// Whoever starts now has no last good one.
+		if f.Kind == PersonBreaksPolicy || f.Kind == PersonDeletesPolicy {
+			// What starts now has no last good one.
 			s.Faults = append(s.Faults, Fault{At: f.At, Kind: CrashController, On: r.IntN(s.Controllers), When: f.When})
 		}
 		if r.IntN(4) == 0 {

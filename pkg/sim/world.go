@@ -54,6 +54,8 @@ type world struct {
 	checks  checks
 	trace   trace
 	struck  map[Kind]int
+	// hadPolicy: something was started by a policy file.
+	hadPolicy bool
 	// people is the client of those who are neither Kubernetes nor the operator.
 	people *apiserver.Client
 	// newest is the version published last; releases and renames count.
