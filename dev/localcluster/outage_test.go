@@ -9,6 +9,7 @@ import (
 	"gotest.tools/v3/assert"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/localcluster"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
 
 // await waits until some node comes to a moment.
@@ -58,6 +59,31 @@ func TestAPIServerIsKilled(t *testing.T) {
 			w.restartAPIServer(t)
 			t.Logf("killed the API server while %s was at %q", node, m)
 		}
+	})
+}
+
+// With no proxy left agents can't hear of anything: they say so, and no node begins an update that it couldn't end. With
+// the proxies back all of them go on.
+func TestNoProxyIsLeft(t *testing.T) {
+	w := inWorld(t)
+	scale := func(replicas string) {
+		t.Helper()
+		_, err := w.Kubectl(t.Context(), "-n", localcluster.Namespace, "scale", "deployment/update-operator-proxy", "--replicas="+replicas)
+		assert.NilError(t, err)
+	}
+	w.rollout(t, func() {
+		scale("0")
+		assert.NilError(t, localcluster.Await(t.Context(), "each node waits for its agent", bound, func() (bool, error) {
+			plan, err := w.plan(t.Context())
+			waiting := 0
+			for _, n := range plan.Nodes {
+				if n.Reason == policy.ReasonAgentNotReady {
+					waiting++
+				}
+			}
+			return waiting == nodeCount, err
+		}))
+		scale("2")
 	})
 }
 

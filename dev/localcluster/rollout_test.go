@@ -227,7 +227,9 @@ func (w *world) breakPolicy(t *testing.T) {
 		// A plan is made when it is asked for; people are told in a pass.
 		w.awaitPass(t)
 	}
-	gone := func(problem string) bool { return strings.Contains(problem, "is gone, and this cluster has had a policy") }
+	gone := func(problem string) bool {
+		return strings.Contains(problem, "is gone, and this cluster has had a policy")
+	}
 	for times := range int32(2) {
 		write("version: 2\n")
 		assert.NilError(t, localcluster.Await(t.Context(), "people are told that the policy can't be read", bound, func() (bool, error) {

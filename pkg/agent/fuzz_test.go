@@ -40,6 +40,7 @@ func (a *agreeable) seen() *agent.Seen {
 func (a *agreeable) Get(context.Context) (*agent.Seen, error) { return a.seen(), nil }
 
 func (a *agreeable) Watch(ctx context.Context, _ func(*agent.Seen)) { <-ctx.Done() }
+func (a *agreeable) Hears() error                                   { return nil }
 
 // Patch also looks at what is sent: S4 as far as the agent itself keeps it.
 func (a *agreeable) Patch(_ context.Context, p agent.Patch) (*agent.Seen, error) {

@@ -22,6 +22,9 @@ type Node interface {
 	Patch(ctx context.Context, p Patch) (*Seen, error)
 	// Watch calls seen with the node whenever it changes, with nil when it is gone, until ctx ends.
 	Watch(ctx context.Context, seen func(*Seen))
+	// Hears says, as nil, that Watch would show a change that is made now. It doesn't ask: what came through Watch lately
+	// tells.
+	Hears() error
 }
 
 // Seen is the node as it was at one resource version. It is not changed any more.

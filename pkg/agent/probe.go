@@ -38,8 +38,12 @@ func (a *Agent) ended(next time.Time) {
 // nothing that is asked of it comes true.
 const blindLooks = 3
 
-// Ready tells, as nil, that the agent has seen its node through the proxy, and sees its host.
+// Ready tells, as nil, that the agent has seen its node through the proxy, would hear of a new intent, and sees its host.
+// It is what a node's update begins with: a node whose agent is deaf would be drained for nothing.
 func (a *Agent) Ready() error {
+	if err := a.cfg.Node.Hears(); err != nil {
+		return err
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	switch {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/pkg/errors"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -41,6 +42,7 @@ type ProxyConfig struct {
 type Proxy struct {
 	name  string
 	nodes metadata.Getter
+	reach *reach
 }
 
 var _ Node = (*Proxy)(nil)
@@ -64,6 +66,7 @@ func NewProxy(cfg ProxyConfig) (*Proxy, error) {
 	}
 	return &Proxy{
 		name:  cfg.NodeName,
+		reach: &reach{now: time.Now},
 		nodes: client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "nodes"}),
 	}, nil
 }
@@ -108,11 +111,21 @@ func (p *Proxy) Watch(ctx context.Context, seen func(*Seen)) {
 			ctx, cancel := context.WithTimeout(ctx, listTimeout)
 			defer cancel()
 			opts.FieldSelector = only
-			return p.nodes.List(ctx, opts)
+			list, err := p.nodes.List(ctx, opts)
+			if err != nil {
+				p.reach.failed(err)
+			}
+			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
 			opts.FieldSelector = only
-			return p.nodes.Watch(ctx, opts)
+			w, err := p.nodes.Watch(ctx, opts)
+			if err != nil {
+				p.reach.failed(err)
+				return nil, err
+			}
+			p.reach.answered()
+			return watch.Filter(w, p.hear), nil
 		},
 	}
 	go cache.NewReflectorWithOptions(source, &metav1.PartialObjectMetadata{}, sink{p.name, heard},
@@ -122,6 +135,19 @@ func (p *Proxy) Watch(ctx context.Context, seen func(*Seen)) {
 		}}).RunWithContext(ctx)
 	<-ctx.Done()
 }
+
+// hear takes note that something came through the watch. An error that comes through it is its end.
+func (p *Proxy) hear(e watch.Event) (watch.Event, bool) {
+	if e.Type == watch.Error {
+		p.reach.failed(apierrors.FromObject(e.Object))
+	} else {
+		p.reach.answered()
+	}
+	return e, true
+}
+
+// Hears implements Node.
+func (p *Proxy) Hears() error { return p.reach.err() }
 
 // sink passes on what a reflector would store.
 type sink struct {

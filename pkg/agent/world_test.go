@@ -119,6 +119,8 @@ func (n *memoryNode) Watch(ctx context.Context, seen func(*agent.Seen)) {
 	<-ctx.Done()
 }
 
+func (n *memoryNode) Hears() error { return nil }
+
 // write is somebody else's write.
 func (n *memoryNode) write(annotations map[marker.Key]*string) *agent.Seen {
 	n.mu.Lock()

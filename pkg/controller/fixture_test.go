@@ -298,3 +298,5 @@ func (a *apiNode) Watch(ctx context.Context, seen func(*agent.Seen)) {
 		w.Stop()
 	}
 }
+
+func (a *apiNode) Hears() error { return nil }

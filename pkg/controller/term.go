@@ -54,6 +54,8 @@ type Term struct {
 	asking bool
 	// away is since when this process has seen a node out of service by somebody else's hand, by UID.
 	away map[string]time.Time
+	// deaf is since when it has seen no Ready agent on a node that the operator holds, by UID.
+	deaf map[string]time.Time
 
 	// told is the reason that people were last told of, by UID, and retry the pause after a pass that
 	// could not be finished. Only the passing goroutine touches them.
@@ -230,15 +232,16 @@ func (t *Term) gather(ctx context.Context) (fleet.Snapshot, policy.Settings, err
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s.Alerts = t.alerts
-	away := map[string]time.Time{}
+	away, deaf := map[string]time.Time{}, map[string]time.Time{}
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
 		if (n.Unschedulable || !n.Ready) && !n.Disrupted() {
-			since, known := t.away[n.UID]
-			if !known {
-				since = s.Now
-			}
-			away[n.UID], n.UnavailableSince = since, since
+			n.UnavailableSince = since(t.away, n.UID, s.Now)
+			away[n.UID] = n.UnavailableSince
+		}
+		if n.Disrupted() && !n.AgentReady {
+			n.AgentLostSince = since(t.deaf, n.UID, s.Now)
+			deaf[n.UID] = n.AgentLostSince
 		}
 		n.ControllerHere = t.c.NodeName != "" && n.Name == t.c.NodeName
 		if d := t.drains[n.UID]; d != nil && n.Marks.Disruption != nil && d.since.Equal(n.Marks.Disruption.Since) {
@@ -252,8 +255,16 @@ func (t *Term) gather(ctx context.Context) (fleet.Snapshot, policy.Settings, err
 		}
 		n.PassedOver = t.passed[n.UID] == passedOver{n.Phase(), n.Marks.Intent.ID}
 	}
-	t.away = away
+	t.away, t.deaf = away, deaf
 	return s, said.Settings, nil
+}
+
+// since is when something was seen first; now if it wasn't yet.
+func since(seen map[string]time.Time, uid string, now time.Time) time.Time {
+	if at, known := seen[uid]; known {
+		return at
+	}
+	return now
 }
 
 // remember keeps, of managed nodes only, what the next pass wants to know.

@@ -27,6 +27,8 @@ func (p *planner) draining(n *fleet.Node) {
 		p.giveBack(n, phase, ReasonPrepareFailed, m.Report.Message, true)
 	case m.Report.Available != m.Intent.Target && m.Report.Current != m.Intent.Target:
 		p.giveBack(n, phase, ReasonOfferWithdrawn, withdrawn(m), false)
+	case p.agentLost(n):
+		p.giveBack(n, phase, ReasonAgentNotReady, agentLost, true)
 	case p.leftInPlace(n):
 		p.withoutDrain(n)
 	case n.Drain != nil && n.Drain.Failed == "" && n.Drain.Remaining == 0 && n.AgentReady:
@@ -49,6 +51,18 @@ func (p *planner) draining(n *fleet.Node) {
 		r, message := drainWait(n)
 		p.wait(n, phase, r, verbatim(message))
 	}
+}
+
+// agentPatience is how long a node that serves nothing is kept for an agent that isn't Ready. It is longer than the
+// update of the agents or of the proxies takes.
+const agentPatience = 2 * time.Minute
+
+var agentLost = fmt.Sprintf("the node is well, and no agent pod has been Ready on it for %s: nothing could be asked of its host", agentPatience)
+
+// agentLost reports whether a node's agent has been away for too long. Without the kubelet's word there is nothing to be
+// said of the agent.
+func (p *planner) agentLost(n *fleet.Node) bool {
+	return n.Ready && !n.AgentReady && !n.AgentLostSince.IsZero() && p.past(n, n.AgentLostSince, agentPatience)
 }
 
 // drained goes on with a node that has nothing left to evict.
@@ -171,6 +185,9 @@ func (p *planner) rebooting(n *fleet.Node) {
 		case p.mustReturn(n).reason != "":
 			v := p.mustReturn(n)
 			p.giveBack(n, phase, v.reason, v.sentence.String(), false)
+			return
+		case p.agentLost(n):
+			p.giveBack(n, phase, ReasonAgentNotReady, agentLost, true)
 			return
 		case p.past(n, m.Intent.Time, p.set.Deadlines.Reboot):
 			p.giveBack(n, phase, ReasonRebootDeadline,

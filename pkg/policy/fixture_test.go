@@ -135,9 +135,15 @@ func cordoned(n *fleet.Node)   { n.Unschedulable = true }
 func schedulable(n *fleet.Node) {
 	n.Unschedulable = false
 }
-func paused(n *fleet.Node)      { n.Marks.Paused, n.Marks.PausedReason = true, "" }
-func notReady(n *fleet.Node)    { n.Ready = false }
-func agentAway(n *fleet.Node)   { n.AgentReady = false }
+func paused(n *fleet.Node)    { n.Marks.Paused, n.Marks.PausedReason = true, "" }
+func notReady(n *fleet.Node)  { n.Ready = false }
+func agentAway(n *fleet.Node) { n.AgentReady = false }
+
+// agentLost is a node whose agent has been away for so long.
+func agentLost(ago time.Duration) change {
+	return func(n *fleet.Node) { n.AgentReady, n.AgentLostSince = false, now.Add(-ago) }
+}
+
 func firstLook(n *fleet.Node)   { n.PassedOver = false }
 func controller(n *fleet.Node)  { n.ControllerHere = true }
 func wasCordoned(n *fleet.Node) { n.Marks.Disruption.WasUnschedulable = true }

@@ -36,6 +36,9 @@ type agentProcess struct {
 	offset time.Duration
 	// judged is the proxy's clock when it judged the last write.
 	judged time.Time
+	// ready is what its own probe says, and unready since when the kubelet has said that it isn't; zero: it doesn't.
+	ready   bool
+	unready time.Time
 }
 
 // podScheduled makes the pod on the machine's node.
@@ -82,7 +85,7 @@ func (a *agentProcess) podStarts() {
 		return
 	}
 	a.identity = authorizer.Identity{NodeName: n.Name, NodeUID: string(n.UID), PodName: p.Name, PodUID: string(p.UID)}
-	a.process = w.newProcess("agent-" + m.name)
+	a.process, a.ready = w.newProcess("agent-"+m.name), false
 	a.process.clock = a.offset
 	a.process.spawn(0, a.main)
 }
@@ -118,7 +121,6 @@ func (a *agentProcess) main(t *thread) {
 		panic(err)
 	}
 	w.open(p, apiserver.Selection{Resource: "nodes", FieldSelector: "metadata.name=" + m.nodeName}, &agentSink{a: a, agent: ag})
-	ready := false
 	for {
 		pause, err := ag.Turn(background)
 		if err != nil {
@@ -128,8 +130,8 @@ func (a *agentProcess) main(t *thread) {
 			w.after(0, a.crash)
 			t.pause(time.Minute)
 		}
-		if !ready && ag.Ready() == nil {
-			ready = true
+		if !a.ready && ag.Ready() == nil {
+			a.ready = true
 			w.after(w.between(time.Second, 10*time.Second), func() {
 				if !p.dead {
 					w.cluster.agentReady(a, true)
@@ -143,8 +145,43 @@ func (a *agentProcess) main(t *thread) {
 // agentReady is the kubelet's probe.
 func (k *cluster) agentReady(a *agentProcess, ready bool) {
 	if p := k.w.server.Pod(namespace, a.pod); p != nil && a.m.up {
+		a.unready = time.Time{}
+		if !ready {
+			a.unready = k.w.now
+		}
 		k.setPodReady(p, ready)
 	}
+}
+
+// deafAfter is how long no proxy answers before a kubelet has found out that the agent hears nothing.
+const deafAfter = 40 * time.Second
+
+// deafen has agents that hear nothing for long not be Ready until a proxy answers again.
+func (w *world) deafen() {
+	w.after(deafAfter, func() {
+		if !w.now.Before(w.proxyDown) {
+			return
+		}
+		w.note("proxies", "are away for long: no agent is Ready")
+		for _, m := range w.machines {
+			if a := &m.agent; a.ready && !a.process.dead && m.up && a.unready.IsZero() {
+				w.cluster.agentReady(a, false)
+				w.hearAgain(a, a.process)
+			}
+		}
+	})
+}
+
+func (w *world) hearAgain(a *agentProcess, p *process) {
+	w.after(w.between(2*time.Second, 20*time.Second), func() {
+		switch {
+		case p.dead || a.process != p:
+		case w.now.Before(w.proxyDown):
+			w.hearAgain(a, p)
+		default:
+			w.cluster.agentReady(a, true)
+		}
+	})
 }
 
 // agentSink is the agent's watch through the proxy.
@@ -269,6 +306,14 @@ func (x *proxied) Patch(ctx context.Context, patch agent.Patch) (*agent.Seen, er
 
 // Watch is for agent.Node; the feed shows what it would.
 func (x *proxied) Watch(context.Context, func(*agent.Seen)) {}
+
+// Hears is for agent.Node.
+func (x *proxied) Hears() error {
+	if x.p.w.now.Before(x.p.w.proxyDown) {
+		return apierrors.NewServiceUnavailable("no proxy answers")
+	}
+	return nil
+}
 
 // hostWay is the way to the host's API.
 type hostWay struct {

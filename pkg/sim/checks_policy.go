@@ -90,10 +90,10 @@ func named(configMap string) apiserver.Selection {
 }
 
 // decision is what a pass goes by: the policy that its process was shown, and the time on its clock. Of nodes it
-// has seen all that happened until shown, and maybe more.
+// has seen all that happened until shown, and maybe more, and of agents until agents.
 type decision struct {
 	told
-	at, real, shown time.Time
+	at, real, shown, agents time.Time
 }
 
 // stood is a node as it stood from a time on; nil: it was gone.
@@ -240,6 +240,9 @@ func (c *checks) starts(actor string, n *corev1.Node, what string) {
 	c.count("S6")
 	if c.always(n, d.shown, takenAway) {
 		c.w.violate("S5", "%s starts %s %s, which somebody takes away", actor, what, n.Name)
+	}
+	if m := c.w.cluster.machineOf(n.Name); m != nil && !m.agent.unready.IsZero() && m.agent.unready.Before(d.agents) {
+		c.w.violate("S6", "%s starts %s %s, whose agent has not been Ready for %s", actor, what, n.Name, c.w.now.Sub(m.agent.unready))
 	}
 	version, cordon := annotation(n, marker.KeyTargetVersion), what == "the cordon of"
 	if cordon && !d.absent {

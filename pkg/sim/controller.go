@@ -47,8 +47,9 @@ type controllerProcess struct {
 	decided decision
 	// hadPolicy: it must know that there has been a policy.
 	hadPolicy bool
-	nodes     *feed
-	leading   bool
+	// nodes and agents are its watches.
+	nodes, agents *feed
+	leading       bool
 	// renewed is when its lease was renewed last.
 	renewed time.Time
 	// lives counts its processes.
@@ -114,7 +115,7 @@ func (c *controllerProcess) main(t *thread) {
 	c.policy = must(kube.NewPolicy(kube.PolicyConfig{Policy: file, Acknowledged: acknowledged, Defaults: c.settings, Changed: changed}))
 	t.pause(w.hop())
 	c.nodes = w.open(p, apiserver.Selection{Resource: "nodes"}, nodes)
-	w.open(p, apiserver.Selection{Resource: "pods", Namespace: namespace, LabelSelector: agentLabels}, agents)
+	c.agents = w.open(p, apiserver.Selection{Resource: "pods", Namespace: namespace, LabelSelector: agentLabels}, agents)
 	if w.scenario.governed() {
 		w.open(p, named(kube.PolicyConfigMap), &telling{sink: file, tell: c.told.file})
 		w.open(p, named(kube.AcknowledgedConfigMap), &telling{sink: acknowledged, tell: c.told.acknowledge})
@@ -269,7 +270,7 @@ func (c *controllerProcess) Current() kube.PolicyState {
 	if c.hadPolicy && c.w.struck[PersonEditsSlots] == 0 {
 		by = by.required()
 	}
-	c.decided = decision{told: by, at: c.process.now(), real: c.w.now, shown: c.nodes.shown()}
+	c.decided = decision{told: by, at: c.process.now(), real: c.w.now, shown: c.nodes.shown(), agents: c.agents.shown()}
 	return c.policy.Current()
 }
 

@@ -49,6 +49,7 @@ func (w *world) apply(f Fault) {
 		w.freeze(m.agent.process, f, 3)
 	case ProxyDown:
 		w.proxyDown = maxTime(w.proxyDown, end)
+		w.deafen()
 	case APIServerDown:
 		w.apiDown = maxTime(w.apiDown, w.now.Add(f.For/4))
 	case LostRequest, LostAnswer, SlowRequest, SlowAnswer, Throttled:
