@@ -49,6 +49,24 @@ func TestWritesPerNode(t *testing.T) {
 	}
 }
 
+// Nodes that are labelled as the first operator's README said get an agent, and are updated like all others.
+func TestFirstOperatorsLabel(t *testing.T) {
+	w := inWorld(t)
+	label := func(args ...string) {
+		t.Helper()
+		_, err := w.Kubectl(t.Context(), append([]string{"label", "--overwrite", "node"}, args...)...)
+		assert.NilError(t, err)
+	}
+	const now, first = string(marker.KeyInterfaceVersion), string(marker.KeyPlatformVersion)
+	label("node-1", first+"=1.0.0")
+	label("node-1", now+"-")
+	label("node-2", now+"=1.0.0")
+	w.rollout(t, nil)
+	label("--all", now+"=2.0.0")
+	label("--all", first+"-")
+	assert.NilError(t, w.awaitRest(t.Context()))
+}
+
 // A fleet at rest is not written to; the Lease is renewed at its pace.
 func TestIdleFleetIsNotWrittenTo(t *testing.T) {
 	w := inWorld(t)

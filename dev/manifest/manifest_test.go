@@ -277,23 +277,27 @@ func TestPods(t *testing.T) {
 			}
 			assert.Equal(t, len(spec.Volumes), len(c.VolumeMounts))
 
-			for _, want := range []string{"kubernetes.io/os In linux", "kubernetes.io/arch In amd64,arm64"} {
-				assert.Assert(t, is.Contains(affinity(t, spec), want))
+			for _, term := range affinity(spec) {
+				for _, want := range []string{"kubernetes.io/os In linux", "kubernetes.io/arch In amd64,arm64"} {
+					assert.Assert(t, is.Contains(term, want))
+				}
 			}
 		})
 	}
 	assert.Equal(t, len(images), 1, "one image: %v", images)
 }
 
-func affinity(t *testing.T, spec corev1.PodSpec) []string {
-	t.Helper()
-	terms := spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
-	assert.Equal(t, len(terms), 1)
-	var out []string
-	for _, e := range terms[0].MatchExpressions {
-		out = append(out, e.Key+" "+string(e.Operator)+" "+strings.Join(e.Values, ","))
+// affinity is what nodes must have for a pod: all of one of these.
+func affinity(spec corev1.PodSpec) [][]string {
+	var terms [][]string
+	for _, term := range spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
+		var all []string
+		for _, e := range term.MatchExpressions {
+			all = append(all, strings.TrimSpace(e.Key+" "+string(e.Operator)+" "+strings.Join(e.Values, ",")))
+		}
+		terms = append(terms, all)
 	}
-	return out
+	return terms
 }
 
 func port(t *testing.T, c corev1.Container, name string) int32 {
@@ -392,7 +396,11 @@ func TestAgent(t *testing.T) {
 	o := load(t)
 	w := workload(t, o, Agent)
 	spec, c := w.Template.Spec, w.Container()
-	assert.Assert(t, is.Contains(affinity(t, spec), string(marker.KeyInterfaceVersion)+" In "+string(fleet.InterfaceUpdateAPI)))
+	hosts := []string{"kubernetes.io/os In linux", "kubernetes.io/arch In amd64,arm64"}
+	assert.DeepEqual(t, affinity(spec), [][]string{
+		append([]string{string(marker.KeyInterfaceVersion) + " In " + string(fleet.InterfaceUpdateAPI) + ",1.0.0"}, hosts...),
+		append([]string{string(marker.KeyPlatformVersion) + " In 1.0.0", string(marker.KeyInterfaceVersion) + " DoesNotExist"}, hosts...),
+	})
 	assert.DeepEqual(t, spec.Tolerations, []corev1.Toleration{{Operator: corev1.TolerationOpExists}})
 	assert.DeepEqual(t, spec.SecurityContext.SupplementalGroups, []int64{274})
 	assert.DeepEqual(t, *spec.SecurityContext.SELinuxOptions,

@@ -14,19 +14,26 @@ type Interface string
 const (
 	// InterfaceNone: the node isn't labelled.
 	InterfaceNone Interface = ""
-	// InterfaceUpdateAPI: label updater-interface-version=2.0.0.
+	// InterfaceUpdateAPI: label updater-interface-version=2.0.0, or what the first operator's users wrote.
 	InterfaceUpdateAPI Interface = "2.0.0"
-	// InterfaceHostCommands: label updater-interface-version=1.0.0 or platform-version=1.0.0.
-	InterfaceHostCommands Interface = "1.0.0"
 )
 
-// InterfaceOf reads the labels of a node. A value that isn't known is returned as it stands.
+// firstInterface is what the first operator, 0.1.x, read as updates by commands on the host, in either label. Every host
+// since Bottlerocket 0.4.1 has the Update API as well, so it means the same.
+const firstInterface = "1.0.0"
+
+// InterfaceOf reads the labels of a node. A value that isn't known is returned as it stands, one of the label's first
+// name with that name.
 func InterfaceOf(labels map[string]string) Interface {
-	if v, ok := labels[string(marker.KeyInterfaceVersion)]; ok {
+	v, named := labels[string(marker.KeyInterfaceVersion)]
+	first, firstNamed := labels[string(marker.KeyPlatformVersion)]
+	switch {
+	case named && v == firstInterface, !named && firstNamed && first == firstInterface:
+		return InterfaceUpdateAPI
+	case named:
 		return Interface(v)
-	}
-	if v, ok := labels[string(marker.KeyPlatformVersion)]; ok {
-		return Interface(v)
+	case firstNamed:
+		return Interface(string(marker.KeyPlatformVersion) + "=" + first)
 	}
 	return InterfaceNone
 }

@@ -19,8 +19,10 @@ func TestInterfaceOf(t *testing.T) {
 	}{
 		{"no label", nil, fleet.InterfaceNone},
 		{"the Update API", map[string]string{label: "2.0.0"}, fleet.InterfaceUpdateAPI},
-		{"host commands", map[string]string{label: "1.0.0"}, fleet.InterfaceHostCommands},
-		{"host commands, by the label's first name", map[string]string{first: "1.0.0"}, fleet.InterfaceHostCommands},
+		{"as the first operator's users wrote it", map[string]string{label: "1.0.0"}, fleet.InterfaceUpdateAPI},
+		{"and by the label's first name", map[string]string{first: "1.0.0"}, fleet.InterfaceUpdateAPI},
+		{"which never had another value", map[string]string{first: "2.0.0"}, "bottlerocket.aws/platform-version=2.0.0"},
+		{"a label without a value", map[string]string{label: ""}, fleet.InterfaceNone},
 		{"the newer label counts", map[string]string{label: "2.0.0", first: "1.0.0"}, fleet.InterfaceUpdateAPI},
 		{"an interface of the future is not taken for one we speak", map[string]string{label: "3.0.0"}, "3.0.0"},
 	} {

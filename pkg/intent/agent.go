@@ -34,6 +34,9 @@ const (
 	pollSlow   = 30 * time.Second
 )
 
+// Unsupported begins the message of an agent whose host can't be updated in place.
+const Unsupported = "in-place updates are not supported by this host: "
+
 // AnotherUpdater begins the message of an agent that found somebody else's update on its host.
 const AnotherUpdater = "another updater: "
 
@@ -224,7 +227,7 @@ func stabilize(v View, answer marker.State) Step {
 	}
 	if v.Unsupported != "" {
 		if answer != marker.StateError {
-			return report(marker.StateError, "in-place updates are not supported by this host: %s", v.Unsupported)
+			return report(marker.StateError, "%s%s", Unsupported, v.Unsupported)
 		}
 		return keepFresh(v)
 	}

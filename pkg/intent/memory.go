@@ -158,7 +158,7 @@ func (m *Memory) Answered(v View, now time.Time, c Command, heard Heard, why Ref
 		if why == RefusedUnsupported {
 			m.unsupported = body
 			if m.unsupported == "" {
-				m.unsupported = "its API has no such route"
+				m.unsupported = "it has no Update API, as Bottlerocket before 0.4.1"
 			}
 		}
 		if why == RefusedUnsupported || m.failedAgain(asked.ID, c) {

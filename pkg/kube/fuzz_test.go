@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 )
@@ -89,7 +90,7 @@ func FuzzView(f *testing.F) {
 		v := View(n)
 		assert.Equal(t, v.Ready, ready == "True")
 		assert.Equal(t, v.Unschedulable, cordoned)
-		assert.Equal(t, v.Interface == "2.0.0", n.Labels[string(marker.KeyInterfaceVersion)] == "2.0.0")
+		assert.Equal(t, v.Interface, fleet.InterfaceOf(n.Labels))
 		_, problems := marker.Decode(n.Annotations)
 		assert.DeepEqual(t, v.Problems, problems)
 		if len(problems) > 0 {

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
@@ -23,6 +24,8 @@ func (p *planner) idle(n *fleet.Node) {
 	switch {
 	case m.Paused:
 		p.wait(n, phase, ReasonPaused, say("paused: {s}").with(orNoReason(m.PausedReason)))
+	case !n.AgentReady && n.BootID != "" && n.OSVersion == "":
+		p.wait(n, phase, ReasonInterfaceUnsupported, say("the kubelet does not call its host Bottlerocket: take the label off"))
 	case !n.AgentReady:
 		p.wait(n, phase, ReasonAgentNotReady, say("no agent pod is Ready on the node"))
 	case answer == marker.StateError:
@@ -71,8 +74,12 @@ func (p *planner) upToDate(n *fleet.Node) {
 
 func (p *planner) agentError(n *fleet.Node, phase intent.Phase) {
 	message := n.Marks.Report.Message
-	if len(message) >= len(intent.AnotherUpdater) && message[:len(intent.AnotherUpdater)] == intent.AnotherUpdater {
-		p.wait(n, phase, ReasonAnotherUpdater, verbatim(message[len(intent.AnotherUpdater):]))
+	if other, ok := strings.CutPrefix(message, intent.AnotherUpdater); ok {
+		p.wait(n, phase, ReasonAnotherUpdater, verbatim(other))
+		return
+	}
+	if strings.HasPrefix(message, intent.Unsupported) {
+		p.wait(n, phase, ReasonInterfaceUnsupported, say("{s}; replace the node by one with a newer image, or take the label off").with(message))
 		return
 	}
 	p.wait(n, phase, ReasonHostError, verbatim(message))

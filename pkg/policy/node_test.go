@@ -48,7 +48,9 @@ func TestOneNode(t *testing.T) {
 		{"not by a time implausibly far away", []change{offered(v2), history(-25*time.Hour, policy.ReasonCordonTaken)}, "Idle Prepare UpdateAvailable"},
 		{"a human's wish to forget a failure", []change{offered(v2), failedOnce(time.Hour, v2), with(func(n *fleet.Node) { n.Marks.Retry = true })}, "Idle Retry RetryWanted"},
 		{"marks that can't be read", []change{offered(v2), with(func(n *fleet.Node) { n.Problems = []marker.Problem{{Key: marker.KeyFailure, Why: "x"}} })}, "Unreadable wait MarksUnreadable"},
-		{"an interface that isn't spoken", []change{offered(v2), with(func(n *fleet.Node) { n.Interface = fleet.InterfaceHostCommands })}, "Idle wait InterfaceUnsupported"},
+		{"a host without the Update API", []change{offered(v2), answers(marker.StateError, intent.Unsupported+"x")}, "Idle wait InterfaceUnsupported"},
+		{"what isn't Bottlerocket gets no agent", []change{agentAway, with(func(n *fleet.Node) { n.OSVersion = "" })}, "Idle wait InterfaceUnsupported"},
+		{"an interface that isn't spoken", []change{offered(v2), with(func(n *fleet.Node) { n.Interface = "3.0.0" })}, "Idle wait InterfaceUnsupported"},
 
 		// Preparing.
 		{"staging", []change{preparing}, "Preparing wait Preparing"},

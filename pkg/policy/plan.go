@@ -307,7 +307,7 @@ func (p *planner) node(n *fleet.Node) {
 			return
 		}
 		p.stand(n, phase, "", ReasonInterfaceUnsupported,
-			say("labelled for interface \"{s}\": this operator speaks 2.0.0, the Update API, alone").with(string(n.Interface)))
+			say("labelled for interface \"{s}\", which is not known: label it {s2}=2.0.0").with(string(n.Interface), string(marker.KeyInterfaceVersion)))
 		return
 	}
 	switch phase {

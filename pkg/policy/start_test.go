@@ -124,7 +124,7 @@ func TestStart(t *testing.T) {
 		{"one that was taken out of our care while it staged doesn't", limit(1, 1, 1), []fleet.Node{node("a", preparing, unlabelled), node("b", stage)}, nil,
 			map[string]string{"b": "Prepare UpdateAvailable"}},
 		{"nor one that is labelled for another interface by now", limit(1, 1, 1),
-			[]fleet.Node{node("a", preparing, with(func(n *fleet.Node) { n.Interface = fleet.InterfaceHostCommands })), node("b", stage)}, nil,
+			[]fleet.Node{node("a", preparing, with(func(n *fleet.Node) { n.Interface = "3.0.0" })), node("b", stage)}, nil,
 			map[string]string{"a": "wait InterfaceUnsupported", "b": "Prepare UpdateAvailable"}},
 		{"never failed stages first", limit(1, 1, 1), []fleet.Node{node("a", stage, failedOnce(0, v2)), node("b", stage)}, nil,
 			map[string]string{"a": "wait StagingLimit", "b": "Prepare UpdateAvailable"}},
