@@ -3,11 +3,13 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/pkg/errors"
 	"github.com/spf13/cobra"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 )
 
@@ -45,7 +47,8 @@ func (p *plugin) retry(ctx context.Context, dry *dryRun, names []string) error {
 		}
 	}
 	for _, n := range nodes {
-		if _, there := n.Annotations[string(marker.KeyFailure)]; !there {
+		_, failed := n.Annotations[string(marker.KeyFailure)]
+		if !failed && !strings.HasPrefix(n.Annotations[string(marker.KeyMessage)], intent.AnotherUpdater) {
 			warn(p.ErrOut, []string{fmt.Sprintf("no failure of node %q is remembered: it needn't be told to try again", n.Name)})
 			p.did("node/"+n.Name, "unchanged", dry)
 			continue

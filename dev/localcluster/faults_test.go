@@ -297,14 +297,14 @@ func faultLines() []faultLine {
 			story: []scene{sees(planned(policy.ReasonLowerVersionOffered, "the lower 1.49.0, which is no target"))},
 		},
 		{
-			id: hostsim.F25, about: "dispatcher", runs: v0, ends: policy.ReasonHostError,
+			id: hostsim.F25, about: "dispatcher", runs: v0, ends: policy.ReasonInterfaceUnsupported,
 			first: add(hostsim.Fault{ID: hostsim.F25}),
-			story: []scene{sees(event(policy.ReasonHostError, "in-place updates are not supported by this host"))},
+			story: []scene{sees(event(policy.ReasonInterfaceUnsupported, "in-place updates are not supported by this host"))},
 		},
 		{
-			id: hostsim.F25, about: "routes", runs: v0, ends: policy.ReasonAgentNotReady,
+			id: hostsim.F25, about: "routes", runs: v0, ends: policy.ReasonInterfaceUnsupported,
 			first: add(hostsim.Fault{ID: hostsim.F25, Variant: "routes"}),
-			story: []scene{sees(logged("the os is older than 0.4.1"))},
+			story: []scene{sees(event(policy.ReasonInterfaceUnsupported, "the os is older than 0.4.1"))},
 		},
 		{
 			// Nothing of the operator needs a setting.

@@ -38,6 +38,9 @@ func (a *Agent) turn(ctx context.Context, now time.Time) (time.Duration, error) 
 		return a.nodeTrouble(ctx, &a.looking, err, "Could not read the node"), nil
 	}
 	host, err := a.cfg.Host.Observe(ctx)
+	if lacks := (*platform.NoAPIError)(nil); errors.As(err, &lacks) && a.stabilizing(node) {
+		return a.withoutAPI(ctx, now, node, lacks), nil
+	}
 	if err != nil {
 		return a.hostTrouble(ctx, now, err)
 	}
@@ -56,6 +59,27 @@ func (a *Agent) turn(ctx context.Context, now time.Time) (time.Duration, error) 
 	default:
 		return a.facts(ctx, node, v, step), nil
 	}
+}
+
+// stabilizing reports whether nothing but facts is asked of the host. Else an API without routes may be one that is just
+// coming up, and nothing may be concluded from it.
+func (a *Agent) stabilizing(node *Seen) bool {
+	wanted, problems := marker.DecodeIntent(node.Annotations)
+	return len(problems) == 0 && wanted.Action == marker.ActionStabilize
+}
+
+// apiAgain is how soon a host without an API is looked at again.
+const apiAgain = time.Minute
+
+// withoutAPI tells of a host that answers, and can't be asked for an update.
+func (a *Agent) withoutAPI(ctx context.Context, now time.Time, node *Seen, lacks error) time.Duration {
+	a.hostFound()
+	v := a.view(now, node, intent.Host{})
+	v.Unsupported = lacks.Error()
+	if step := intent.Next(v); step.Kind == intent.StepReport {
+		return a.answer(ctx, node, v, step)
+	}
+	return apiAgain
 }
 
 // view is all that the step is decided from.

@@ -8,6 +8,7 @@ import (
 
 	"gotest.tools/v3/assert"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/hostsim"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/controller"
@@ -56,6 +57,28 @@ func TestForeignCordonStays(t *testing.T) {
 	f.cordon("a", false)
 	f.until("b is updated", b.updatedTo(v2))
 	assert.Assert(t, !b.node().Spec.Unschedulable)
+}
+
+// A host with an update activated that its Node tells nothing of, as after the Node was deleted in the middle of it, waits
+// for a person's word, and with it begins anew.
+func TestActivatedAndForgotten(t *testing.T) {
+	f := newFleet(t, "a")
+	a := f.machines["a"]
+	f.takesPods()
+	f.release(v2)
+	for _, c := range []hostsim.Command{hostsim.Refresh, hostsim.Prepare, hostsim.Activate} {
+		assert.NilError(t, a.host.Foreign(c))
+		f.until("the host is done", func() bool { return a.host.Snapshot().Running == "" })
+	}
+	c, _ := f.control(nil)
+	f.until("a waits for a word", func() bool {
+		out, err := c.Plan(t.Context())
+		return err == nil && out.Nodes[0].Reason == policy.ReasonAnotherUpdater && strings.Contains(out.Nodes[0].Sentence.String(), string(marker.KeyRetry))
+	})
+	_, err := f.client.CoreV1().Nodes().Patch(t.Context(), "a", types.MergePatchType, []byte(`{"metadata":{"annotations":{"bottlerocket.aws/retry":""}}}`), metav1.PatchOptions{})
+	assert.NilError(t, err)
+	f.until("a is updated", a.updatedTo(v2))
+	assert.Equal(t, a.rebooted(), 1)
 }
 
 // A boot that falls back ends in a failure record, verified on the old version, and not in a loop; the

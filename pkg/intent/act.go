@@ -45,6 +45,8 @@ const (
 	ActLeave Act = "Leave"
 	// ActRetry forgets a failure, by the user's wish.
 	ActRetry Act = "Retry"
+	// ActReset asks to undo what the host has activated although its Node tells nothing of it, by the user's wish.
+	ActReset Act = "Reset"
 	// ActNote changes what people read, waiting-for, and notes what is asked of hooks and what a look has found.
 	ActNote Act = "Note"
 	// ActRelease frees the slot of a node that is gone, or that shows no disruption any more.
@@ -79,6 +81,7 @@ var transitions = []Transition{
 	// What is activated on the host must still be undone.
 	{ActFence, []Phase{PhaseResetting}, marker.ActionResetState, PhaseResetting},
 	{ActRetry, []Phase{PhaseNew, PhaseIdle, PhasePreparing, PhasePrepared, PhaseDraining, PhaseRebooting, PhaseReturning, PhaseVerifying, PhaseResetting}, "", ""},
+	{ActReset, []Phase{PhaseIdle}, marker.ActionResetState, PhaseResetting},
 	{ActNote, []Phase{PhaseIdle, PhasePreparing, PhasePrepared, PhaseDraining, PhaseRebooting, PhaseReturning, PhaseVerifying, PhaseResetting}, "", ""},
 }
 

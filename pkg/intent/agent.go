@@ -279,7 +279,7 @@ const refreshing = "refreshing what is available: "
 func foreignActivation(h Host) string {
 	switch {
 	case h.State == HostReady:
-		return AnotherUpdater + "the host has " + orUnknown(h.Staged) + " activated, which this operator did not ask for"
+		return AnotherUpdater + "the host has " + orUnknown(h.Staged) + " activated, and its Node tells of no update that asked for it"
 	case h.ForeignBoot:
 		return AnotherUpdater + "the host will boot another partition set, activated outside the update API"
 	}

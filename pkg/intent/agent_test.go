@@ -163,7 +163,7 @@ func TestNextStabilize(t *testing.T) {
 		{"an activation that nobody here asked for", []change{host(intent.HostReady, refreshed)}, "say error: another updater: the host has 1.2.0 activated..."},
 		{"one that was told already", []change{host(intent.HostReady, refreshed), answered(marker.StateError),
 			with(func(v *intent.View) {
-				v.Report.Message = "another updater: the host has 1.2.0 activated, which this operator did not ask for"
+				v.Report.Message = "another updater: the host has 1.2.0 activated, and its Node tells of no update that asked for it"
 			})}, "rest"},
 		{"an activation outside the API", []change{with(func(v *intent.View) { v.Host.ForeignBoot = true })}, "say error: another updater: the host will boot another..."},
 		{"it has gone again", []change{answered(marker.StateError)}, "say ready"},

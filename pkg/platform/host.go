@@ -11,7 +11,7 @@ import (
 // few), wait for no command to finish and never retry: pace and patience are the agent's.
 type Host interface {
 	// Observe looks at the host. An error means that nothing is known: the host can't be reached, or
-	// it gave an answer that can't be understood.
+	// it gave an answer that can't be understood; a *NoAPIError that it has no API to look with.
 	Observe(ctx context.Context) (intent.Host, error)
 	// Start asks for one command. nil means that the host accepted it, not that it ended. A
 	// *RefusedError, an *UnheardError or a *GoneError means that it certainly didn't start; any other error leaves open
@@ -39,6 +39,13 @@ type UnheardError struct {
 
 func (e *UnheardError) Error() string {
 	return fmt.Sprintf("host was too busy to hear %s (408)", e.Command)
+}
+
+// NoAPIError means that the host answers, and its API has no such route.
+type NoAPIError struct{ Path string }
+
+func (e *NoAPIError) Error() string {
+	return fmt.Sprintf("get %s: the api has no such route: the os is older than 0.4.1, or this is no bottlerocket", e.Path)
 }
 
 // GoneError means that the socket which this process has mounted leads nowhere any more: the host's

@@ -74,8 +74,9 @@ func (p *planner) upToDate(n *fleet.Node) {
 
 func (p *planner) agentError(n *fleet.Node, phase intent.Phase) {
 	message := n.Marks.Report.Message
-	if other, ok := strings.CutPrefix(message, intent.AnotherUpdater); ok {
-		p.wait(n, phase, ReasonAnotherUpdater, verbatim(other))
+	if activatedByOthers(n) {
+		p.wait(n, phase, ReasonAnotherUpdater, say("{s}; if it was this operator's, before the Node was made anew or its label taken off, the annotation {s2} undoes it").
+			with(strings.TrimPrefix(message, intent.AnotherUpdater), string(marker.KeyRetry)))
 		return
 	}
 	if strings.HasPrefix(message, intent.Unsupported) {
@@ -83,6 +84,11 @@ func (p *planner) agentError(n *fleet.Node, phase intent.Phase) {
 		return
 	}
 	p.wait(n, phase, ReasonHostError, verbatim(message))
+}
+
+// activatedByOthers reports whether the agent found an update on its host that the Node tells nothing of.
+func activatedByOthers(n *fleet.Node) bool {
+	return n.Marks.Report.Answer(n.Marks.Intent.ID) == marker.StateError && strings.HasPrefix(n.Marks.Report.Message, intent.AnotherUpdater)
 }
 
 func orNoReason(s string) string {

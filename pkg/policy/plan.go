@@ -297,6 +297,11 @@ func (p *planner) node(n *fleet.Node) {
 	case !n.Labelled():
 		p.leaving(n, phase)
 		return
+	case n.Marks.Retry && phase == intent.PhaseIdle && activatedByOthers(n):
+		c := begin(n, p.Now, marker.ActionResetState, p.set.Deadlines.Prepare, ReasonResetting, resettingMessage)
+		c.Marks.Failure, c.DropRetry = nil, true
+		p.step(n, phase, intent.ActReset, ReasonRetryWanted, "what is activated on the host is undone by the user's wish", c)
+		return
 	case n.Marks.Retry:
 		c := keep(n)
 		c.Marks.Failure, c.DropRetry = nil, true

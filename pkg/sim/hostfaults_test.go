@@ -57,7 +57,7 @@ func TestHostFaults(t *testing.T) {
 		// What isn't offered yet isn't missed.
 		"F23": {last: 2 * time.Minute},
 		"F24": {last: 2 * time.Minute, reasons: want{}},
-		"F25": {n: 8, last: 2 * time.Minute, reasons: want{policy.ReasonHostError}},
+		"F25": {n: 8, last: 2 * time.Minute, reasons: want{policy.ReasonInterfaceUnsupported}},
 		// The agent reads no settings.
 		"F26": {last: 5 * time.Minute},
 		"F27": {n: 4, last: 2 * time.Minute, reasons: want{policy.ReasonHostError}},

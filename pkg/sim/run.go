@@ -13,6 +13,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/agent"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/controller"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
@@ -205,8 +206,8 @@ func (w *world) peace() {
 		} else if !m.gone {
 			w.after(w.between(time.Second, time.Minute), m.boot)
 		}
-		// Somebody else's update is undone by whoever made it.
-		if s := m.host.Snapshot(); m.up && s.State == hostsim.Ready && annotationOf(m.node(), marker.KeyActionWanted) != string(marker.ActionRebootUpdate) {
+		// Somebody else's update is undone by whoever made it, or later by a person's word.
+		if s := m.host.Snapshot(); w.scenario.Seed%2 == 0 && m.up && s.State == hostsim.Ready && annotationOf(m.node(), marker.KeyActionWanted) != string(marker.ActionRebootUpdate) {
 			_ = m.host.Foreign(hostsim.Deactivate)
 		}
 	}
@@ -216,11 +217,14 @@ func (w *world) peace() {
 	w.after(2*time.Minute, w.tidy)
 }
 
-// tidy ends what a person has to: an update that was activated behind the operator's back, and Nodes
-// whose machines are gone for good.
+// tidy ends what a person has to: an update that was activated behind the operator's back, or that its Node tells nothing
+// of, and Nodes whose machines are gone for good.
 func (w *world) tidy() {
 	for _, m := range w.machines {
-		if m.up && strings.HasPrefix(annotationOf(m.node(), marker.KeyMessage), "another updater") {
+		switch other := m.up && strings.HasPrefix(annotationOf(m.node(), marker.KeyMessage), intent.AnotherUpdater); {
+		case other && m.host.Snapshot().State == hostsim.Ready:
+			w.edit(m, func(n *corev1.Node) { n.Annotations[string(marker.KeyRetry)] = "" })
+		case other:
 			w.note(people, "reboots %s, on which somebody activated another update", m.name)
 			m.cycle()
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/platform"
 )
 
 const (
@@ -76,7 +77,7 @@ func (c *Client) status(ctx context.Context) (intent.Host, error) {
 // unexpected is the error for an answer that no look can use.
 func unexpected(path string, a answer) error {
 	if a.status == http.StatusNotFound && a.empty() {
-		return errors.Errorf("get %s: the api has no such route: the os is older than 0.4.1, or this is no bottlerocket", path)
+		return &platform.NoAPIError{Path: path}
 	}
 	return errors.Errorf("get %s: unexpected answer %d: %s", path, a.status, oneLine(string(a.body)))
 }

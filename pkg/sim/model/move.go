@@ -1,6 +1,8 @@
 package model
 
 import (
+	"strings"
+
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 )
@@ -228,7 +230,7 @@ func (e *expansion) ofPeople() {
 	} else {
 		annotate(fault, "a human pauses the node", marker.KeyPaused, new("p"))
 	}
-	if d.marks.Failure != nil && !d.marks.Retry {
+	if !d.marks.Retry && (d.marks.Failure != nil || d.marks.Report.State == marker.StateError && strings.HasPrefix(d.marks.Report.Message, intent.AnotherUpdater)) {
 		annotate(human, "a human wants a retry", marker.KeyRetry, new(""))
 	}
 	if c.cur.labelled {
