@@ -12,7 +12,6 @@ import (
 	"github.com/sirupsen/logrus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/leaderelection"
@@ -26,9 +25,6 @@ import (
 
 // LeaseName is the Lease, in the operator's namespace, that elects the leader.
 const LeaseName = "update-operator-controller"
-
-// ownPods selects every pod of the operator, in its own namespace.
-var ownPods = labels.SelectorFromSet(labels.Set{"app.kubernetes.io/name": "bottlerocket-update-operator"})
 
 // evictions is how many one pass over a node asks for at once.
 const evictions = 8
@@ -154,8 +150,8 @@ func (c *Controller) serve(ctx context.Context, elector *leaderelection.LeaderEl
 	defer work.Wait()
 	term := NewTerm(TermConfig{
 		Cluster: c.cluster,
-		Drainer: &drain.Drainer{Client: c.client, Evictor: drain.NewEvictor(c.client), Own: c.own, MayEvict: leading,
-			Parallel: evictions, Now: c.now},
+		Drainer: &drain.Drainer{Client: c.client, Evictor: drain.NewEvictor(c.client), MayEvict: leading,
+			Own: func(p *corev1.Pod) bool { return kube.OwnPod(c.options.Namespace, p) }, Parallel: evictions, Now: c.now},
 		Events:   events,
 		Policies: c.policy,
 		Alerts:   alert.Prometheus{Client: http.DefaultClient},
@@ -171,11 +167,6 @@ func (c *Controller) serve(ctx context.Context, elector *leaderelection.LeaderEl
 	defer c.term.Store(nil)
 	term.Run(ctx)
 	c.log.Info("This process does not lead any more")
-}
-
-// own tells if a pod is the operator's: it comes back with its host.
-func (c *Controller) own(p *corev1.Pod) bool {
-	return p.Namespace == c.options.Namespace && ownPods.Matches(labels.Set(p.Labels))
 }
 
 // Ready tells if the controller has seen the fleet.

@@ -71,6 +71,13 @@ type Term struct {
 type passedOver struct {
 	phase intent.Phase
 	id    string
+	// since is when the first such pass was.
+	since time.Time
+}
+
+// same reports whether the pass was over a node in that phase, under that intent.
+func (p passedOver) same(n *fleet.Node) bool {
+	return p.phase == n.Phase() && p.id == n.Marks.Intent.ID
 }
 
 // NewTerm begins a term: nothing that an earlier one read counts any more.
@@ -253,7 +260,9 @@ func (t *Term) gather(ctx context.Context) (fleet.Snapshot, policy.Settings, err
 		if l := t.checks[n.UID]; l != nil && n.Marks.Disruption != nil && l.since.Equal(n.Marks.Disruption.Since) {
 			n.Checked = l.found
 		}
-		n.PassedOver = t.passed[n.UID] == passedOver{n.Phase(), n.Marks.Intent.ID}
+		if p, passed := t.passed[n.UID]; passed && p.same(n) {
+			n.PassedOver, n.WatchedSince = true, p.since
+		}
 	}
 	t.away, t.deaf = away, deaf
 	return s, said.Settings, nil
@@ -275,10 +284,14 @@ func (t *Term) remember(s fleet.Snapshot, out policy.Outcome) {
 	}
 	passed := make(map[string]passedOver, len(managed))
 	disrupted, staged := map[string]bool{}, map[string]bool{}
-	for _, n := range s.Nodes {
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
 		if managed[n.UID] {
 			phase := n.Phase()
-			passed[n.UID] = passedOver{phase, n.Marks.Intent.ID}
+			passed[n.UID] = passedOver{phase, n.Marks.Intent.ID, s.Now}
+			if n.PassedOver {
+				passed[n.UID] = passedOver{phase, n.Marks.Intent.ID, n.WatchedSince}
+			}
 			if phase == intent.PhasePrepared {
 				staged[n.UID] = true
 			}

@@ -80,8 +80,9 @@ type Node struct {
 	// ControllerHere: this very controller runs there.
 	ControllerHere bool
 	// PassedOver: this process has made a whole pass over the node in the phase that it is in, so
-	// deadlines of that phase may fire.
-	PassedOver bool
+	// deadlines of that phase may fire. WatchedSince is when it made the first one.
+	PassedOver   bool
+	WatchedSince time.Time
 	// Forecast is the last look of this process at what would keep a drain from its end; nil if there was none.
 	Forecast *Forecast
 	// Checked is the last live look of this process in the current disruption; nil if there was none.

@@ -33,7 +33,7 @@ func (k *Cluster) Check(ctx context.Context, node string, q policy.Check) (fleet
 	var err error
 	switch q.For {
 	case fleet.CheckBaseline:
-		l.Workloads, err = baseline(ctx, k.c.Client, node)
+		l.Workloads, err = baseline(ctx, k.c.Client, k.c.Namespace, node)
 	case fleet.CheckVolumes:
 		l.Attachments, l.Unwell, err = attachedVolumes(ctx, k.c.Client, node, q.Attachments)
 	case fleet.CheckPods:
@@ -87,8 +87,9 @@ func unwellPods(ctx context.Context, client kubernetes.Interface, node string, w
 }
 
 // baseline finds the Deployments, ReplicaSets and StatefulSets that have Ready pods on the node, with how many Ready
-// pods each has in the whole cluster. Of too many it takes those whose pods come first by name.
-func baseline(ctx context.Context, client kubernetes.Interface, node string) (map[string]int, error) {
+// pods each has in the whole cluster, the operator's own in its namespace left out. Of too many it takes those whose pods
+// come first by name.
+func baseline(ctx context.Context, client kubernetes.Interface, own, node string) (map[string]int, error) {
 	pods, err := podsOf(ctx, client, node)
 	if err != nil {
 		return nil, err
@@ -97,7 +98,7 @@ func baseline(ctx context.Context, client kubernetes.Interface, node string) (ma
 	for i := range pods {
 		p := &pods[i]
 		owner := metav1.GetControllerOf(p)
-		if owner == nil || !podReady(p) {
+		if owner == nil || !podReady(p) || OwnPod(own, p) {
 			continue
 		}
 		first := workload{owner.Kind, p.Namespace, owner.Name}

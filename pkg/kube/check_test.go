@@ -58,8 +58,10 @@ func statefulSetOf(name string, wanted, ready int32) *appsv1.StatefulSet {
 func TestBaseline(t *testing.T) {
 	going := podOf("going", "StatefulSet", "going", true)
 	going.DeletionTimestamp, going.Finalizers = new(metav1.Now()), []string{"x/y"}
+	proxy := podOf("proxy", "ReplicaSet", "web-x", true)
+	proxy.Namespace, proxy.Labels = "bottlerocket", map[string]string{"app.kubernetes.io/name": "bottlerocket-update-operator"}
 	objects := []runtime.Object{
-		podOf("web-1", "ReplicaSet", "web-x", true), podOf("web-2", "ReplicaSet", "web-x", true), replicaSetOf("web-x", "web", 2, 2), deploymentOf("web", 3, 2),
+		proxy, podOf("web-1", "ReplicaSet", "web-x", true), podOf("web-2", "ReplicaSet", "web-x", true), replicaSetOf("web-x", "web", 2, 2), deploymentOf("web", 3, 2),
 		podOf("old-1", "ReplicaSet", "old", true), replicaSetOf("old", "", 1, 1),
 		podOf("db-0", "StatefulSet", "db", true), statefulSetOf("db", 3, 3),
 		podOf("ill-0", "StatefulSet", "ill", false), statefulSetOf("ill", 1, 0),
@@ -67,7 +69,7 @@ func TestBaseline(t *testing.T) {
 		podOf("job", "Job", "job", true), podOf("daemon", "DaemonSet", "daemon", true), podOf("bare", "", "", true),
 		podOf("orphan", "ReplicaSet", "gone", true),
 	}
-	l, err := (&Cluster{c: ClusterConfig{Client: fake.NewClientset(objects...)}}).Check(t.Context(), "a", policy.Check{For: fleet.CheckBaseline})
+	l, err := (&Cluster{c: ClusterConfig{Client: fake.NewClientset(objects...), Namespace: "bottlerocket"}}).Check(t.Context(), "a", policy.Check{For: fleet.CheckBaseline})
 	assert.NilError(t, err)
 	assert.DeepEqual(t, l.Workloads, map[string]int{"Deployment/default/web": 2, "ReplicaSet/default/old": 1, "StatefulSet/default/db": 3})
 }
@@ -79,7 +81,7 @@ func TestBaselineIsBounded(t *testing.T) {
 		name := fmt.Sprintf("s-%02d", i)
 		objects = append(objects, podOf(name+"-0", "StatefulSet", name, true), statefulSetOf(name, 1, 1))
 	}
-	found, err := baseline(t.Context(), fake.NewClientset(objects...), "a")
+	found, err := baseline(t.Context(), fake.NewClientset(objects...), "bottlerocket", "a")
 	assert.NilError(t, err)
 	assert.Equal(t, len(found), baselineSize)
 }

@@ -27,6 +27,7 @@ func TestWhomAFailureCountsAgainst(t *testing.T) {
 		{"the agent did not stage it in time", []change{preparing, issued(2 * time.Hour)}, policy.ReasonPrepareDeadline, false},
 		{"what was staged is gone: the power was lost before the cordon", []change{prepared, answers(marker.StateError, "gone")}, policy.ReasonPrepareFailed, false},
 		{"the node could not be drained", []change{draining, drain(fleet.Drain{Remaining: 1}), cordonedSince(time.Hour)}, policy.ReasonDrainDeadline, false},
+		{"the agent was away during the drain", []change{draining, agentLost(time.Hour)}, policy.ReasonAgentNotReady, false},
 		{"the agent did not begin the reboot", []change{rebooting, issued(time.Hour)}, policy.ReasonRebootDeadline, false},
 		{"the activation failed: repository, disk or lock", []change{busy, answers(marker.StateError, "Metadata error")}, policy.ReasonRebootFailed, false},
 		{"the host did not reboot", []change{busy, activated, answers(marker.StateError, "did not reboot")}, policy.ReasonRebootFailed, false},
@@ -93,3 +94,26 @@ func TestWhatALostNodeSaysOfItsVersion(t *testing.T) {
 }
 
 func activated(n *fleet.Node) { n.Marks.Report.ActivatedID = n.Marks.Intent.ID }
+
+// A successor that finds a drain whose time was over before it led evicts nothing more and gives the node back, and that
+// is nobody's failure: the node may go again at once.
+func TestDrainThatNothingLed(t *testing.T) {
+	evicting := node("a", draining, drain(fleet.Drain{Remaining: 1}), cordonedSince(time.Hour))
+	for _, tc := range []struct {
+		name    string
+		watched time.Time
+		fails   bool
+	}{
+		{"it led all the time", now.Add(-time.Hour), true},
+		{"it led at the end", now.Add(-31 * time.Minute), true},
+		{"it began to lead later", now.Add(-time.Second), false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			n := evicting
+			n.WatchedSince = tc.watched
+			_, step := find(t, policy.Plan(fleetOf([]fleet.Node{n, node("b")}, "a"), policy.DefaultSettings()), "a")
+			assert.Equal(t, step.Act, intent.ActGiveBack)
+			assert.Equal(t, step.Change.Marks.Failure != nil, tc.fails)
+		})
+	}
+}

@@ -37,6 +37,8 @@ func (p *planner) draining(n *fleet.Node) {
 		p.giveBack(n, phase, ReasonEvictionRefused, n.Drain.Hopeless, true)
 	case late(n):
 		p.drainAgain(n)
+	case p.unledDrain(n):
+		p.giveBackUnled(n)
 	case p.pastDrain(n):
 		p.giveBack(n, phase, ReasonDrainDeadline, p.drainDeadline(n), true)
 	case p.Now.Before(p.balanced(n)):
@@ -81,6 +83,25 @@ func (p *planner) pastDrain(n *fleet.Node) bool {
 		p.wakeAt(since.Add(rules.Drain + more))
 	}
 	return p.past(n, since, rules.longestDrain()+more)
+}
+
+// unledDrain reports whether a drain's time was over before this process led: what nothing was there to do is no failure.
+func (p *planner) unledDrain(n *fleet.Node) bool {
+	since, more := p.drainSince(n)
+	end := since.Add(p.place(n).rules.longestDrain() + more)
+	return !p.Now.Before(end) && (!n.PassedOver || n.WatchedSince.After(end))
+}
+
+// giveBackUnled gives a node back whose drain nothing led to its end. At the first look nothing is evicted for it, and
+// the second one acts, as with any deadline.
+func (p *planner) giveBackUnled(n *fleet.Node) {
+	if !n.PassedOver {
+		p.wakeAt(p.Now.Add(time.Second))
+		r, message := drainWait(n)
+		p.wait(n, intent.PhaseDraining, r, verbatim(message))
+		return
+	}
+	p.giveBack(n, intent.PhaseDraining, ReasonDrainDeadline, "no controller led when the time of its drain was over", false)
 }
 
 // forced tells if a drain deletes what is left.

@@ -344,4 +344,4 @@ const (
 	agentLabels = appLabel + "=" + appName + "," + partLabel + "=" + agentPart
 )
 
-func ownPod(p *corev1.Pod) bool { return p.Namespace == namespace && p.Labels[appLabel] == appName }
+func ownPod(p *corev1.Pod) bool { return kube.OwnPod(namespace, p) }
