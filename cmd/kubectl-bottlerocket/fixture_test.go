@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
@@ -134,6 +135,22 @@ func (c *cluster) configMap(name, key, value string) {
 	_, err := c.client.CoreV1().ConfigMaps(c.namespace).Create(c.t.Context(), &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string]string{key: value, "other": "kept"}}, metav1.CreateOptions{})
 	assert.NilError(c.t, err)
+}
+
+// slots writes the list of slots as a controller would have it: with the nodes that are in its hands.
+func (c *cluster) slots() {
+	c.t.Helper()
+	list, err := c.client.CoreV1().Nodes().List(c.t.Context(), metav1.ListOptions{})
+	assert.NilError(c.t, err)
+	held := map[string]string{}
+	for _, n := range list.Items {
+		if n.Annotations[string(marker.KeyDisruption)] != "" {
+			held[string(n.UID)] = n.Name
+		}
+	}
+	value, err := json.Marshal(held)
+	assert.NilError(c.t, err)
+	c.configMap(kube.StateConfigMap, "slots", string(value))
 }
 
 func (c *cluster) policyText() string {

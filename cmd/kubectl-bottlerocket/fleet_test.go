@@ -62,6 +62,7 @@ func (c *cluster) fleet() {
 	c.node(host{name: "new", noAgent: true})
 	c.node(host{name: "unlabelled", notLabelled: true})
 	c.node(host{name: "unreadable", annotations: map[marker.Key]string{marker.KeyIntentID: "8", marker.KeyActionWanted: "dance"}})
+	c.slots()
 	c.configMap(kube.PolicyConfigMap, kube.PolicyKey, testPolicy)
 	c.leads("staged-last", "-max-unavailable=1", "-soak=60s")
 }

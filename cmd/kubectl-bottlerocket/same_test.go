@@ -37,6 +37,7 @@ func TestPlanIsTheControllers(t *testing.T) {
 	failed := at(marker.ActionStabilize, marker.StateReady, time.Hour, v1, v2)
 	failed.Failure = &marker.Failure{Versions: []string{v2}, Count: 1, Reason: "RolledBack", At: time.Now(), RetryAfter: time.Now().Add(time.Hour)}
 	c.node(host{name: "failed", marks: failed})
+	c.slots()
 	c.configMap(kube.PolicyConfigMap, kube.PolicyKey, testPolicy+"pause: {reason: stocktaking}\nversions: {minAge: 1h}\n")
 	c.pod("controller-1", "staged", corev1.Container{Name: "controller", Image: "controller", Args: []string{"-controller", "-max-unavailable=2"}}, "controller")
 

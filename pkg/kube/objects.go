@@ -131,7 +131,7 @@ func (o *Objects) slots(s *fleet.Snapshot) {
 		}
 	}
 	for i := range s.Nodes {
-		if n := &s.Nodes[i]; n.Disrupted() {
+		if n := &s.Nodes[i]; mayHold(n) {
 			s.Slots[n.UID] = n.Name
 		}
 	}

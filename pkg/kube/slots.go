@@ -13,7 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
 )
 
 // StateConfigMap is the controller's own object in the operator's namespace.
@@ -143,6 +144,9 @@ func holders(object *corev1.ConfigMap) (map[string]string, error) {
 	return held, nil
 }
 
+// mayHold reports whether a node may have held a slot in a list that is gone.
+func mayHold(n *fleet.Node) bool { return n.Disrupted() || n.Phase() == intent.PhasePrepared }
+
 // load reads the object live. One that is missing, or has no list, is rebuilt from a live list of nodes.
 func (s *slots) load(ctx context.Context) error {
 	maps := s.client.CoreV1().ConfigMaps(s.namespace)
@@ -157,7 +161,7 @@ func (s *slots) load(ctx context.Context) error {
 			return nil
 		}
 	}
-	held, err := s.disrupted(ctx)
+	held, err := s.rebuilt(ctx)
 	if err != nil {
 		return err
 	}
@@ -186,8 +190,10 @@ func (s *slots) load(ctx context.Context) error {
 	return nil
 }
 
-// disrupted lists live, page by page, which nodes show a disruption.
-func (s *slots) disrupted(ctx context.Context) (map[string]string, error) {
+// rebuilt lists live, page by page, which nodes must be taken for holders: those that show a disruption, and those that
+// are staged. One of the latter may have had a slot in the list that is gone, and its cordon may be under way from a
+// leader that was held up in between. The plan finds that it shows no disruption, and fences it (S1).
+func (s *slots) rebuilt(ctx context.Context) (map[string]string, error) {
 	held := map[string]string{}
 	for o := (metav1.ListOptions{Limit: pageSize}); ; {
 		page, err := s.client.CoreV1().Nodes().List(ctx, o)
@@ -195,7 +201,7 @@ func (s *slots) disrupted(ctx context.Context) (map[string]string, error) {
 			return nil, errors.Wrap(err, "listing nodes")
 		}
 		for i := range page.Items {
-			if _, ok := page.Items[i].Annotations[string(marker.KeyDisruption)]; ok {
+			if n := View(&page.Items[i]); mayHold(&n) {
 				held[string(page.Items[i].UID)] = page.Items[i].Name
 			}
 		}
