@@ -79,7 +79,7 @@ func (t *Term) do(ctx context.Context, s fleet.Snapshot, task policy.Task) (bool
 	t.c.Metrics.step(step)
 	t.log(step).WithField(telemetry.FieldMessage, step.Message).Info("Carried out a step")
 	if step.Act != intent.ActNote || step.Reason.Troubling() {
-		t.c.Events.Event(step.Node, step.UID, step.Reason.Troubling(), string(step.Reason), step.Message)
+		t.c.Events.Event(step.Node, step.UID, step.Reason.Troubling() && !step.Reason.Patient(), string(step.Reason), step.Message)
 	}
 	return true, nil
 }

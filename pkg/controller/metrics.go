@@ -39,7 +39,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		leading: prometheus.NewGauge(prometheus.GaugeOpts{Name: name("leading"),
 			Help: "1 while this process is the leader."}),
 		phases: prometheus.NewDesc(name("nodes"), "Managed nodes by phase.", []string{"phase"}, nil),
-		reasons: prometheus.NewDesc(name("nodes_waiting"), "Managed nodes that get no step, by reason.",
+		reasons: prometheus.NewDesc(name("nodes_waiting"), "Managed nodes that wait, by reason. One that is up to date waits for nothing.",
 			[]string{"reason"}, nil),
 		versions: prometheus.NewDesc(name("nodes_version"), "Managed nodes by the version that they run.",
 			[]string{"version"}, nil),
@@ -87,8 +87,10 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 	for _, p := range intent.Phases() {
 		gauge(m.phases, phases[p], string(p))
 	}
-	for r, n := range reasons {
-		gauge(m.reasons, n, string(r))
+	for _, r := range policy.Reasons() {
+		if r.Waits() {
+			gauge(m.reasons, reasons[r], string(r))
+		}
 	}
 	for v, n := range versions {
 		gauge(m.versions, n, v)

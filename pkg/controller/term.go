@@ -57,9 +57,9 @@ type Term struct {
 	// deaf is since when it has seen no Ready agent on a node that the operator holds, by UID.
 	deaf map[string]time.Time
 
-	// told is the reason that people were last told of, by UID, and retry the pause after a pass that
+	// told is what people were last told of, by UID, and retry the pause after a pass that
 	// could not be finished. Only the passing goroutine touches them.
-	told map[string]policy.Reason
+	told map[string]telling
 	// problem, unknown and stopped are what people were last told of the policy, of alerts and of versions.
 	problem  string
 	unknown  bool
@@ -93,7 +93,7 @@ func NewTerm(c TermConfig) *Term {
 		looks:   map[string]*looking{},
 		checks:  map[string]*checking{},
 		passed:  map[string]passedOver{},
-		told:    map[string]policy.Reason{},
+		told:    map[string]telling{},
 		retry:   retryMin,
 	}
 }
@@ -178,7 +178,7 @@ func (t *Term) Pass(ctx context.Context) (time.Time, error) {
 	out := policy.Plan(s, set)
 	t.remember(s, out)
 	t.tellOfThePolicy(s, out)
-	t.tell(out)
+	t.tell(out, s.Now)
 	err = t.carryOut(ctx, s, out)
 	t.c.Metrics.pass(out, t.c.Now().Sub(began))
 	return out.Wake, err
@@ -320,9 +320,6 @@ func (t *Term) remember(s fleet.Snapshot, out policy.Outcome) {
 	}
 }
 
-// reasonPolicyDoubtful is of an Event alone: the policy allows what people may not have meant.
-const reasonPolicyDoubtful = "PolicyDoubtful"
-
 // tellOfThePolicy warns people, once, of a policy that can't be read and of versions that are stopped.
 func (t *Term) tellOfThePolicy(s fleet.Snapshot, out policy.Outcome) {
 	if s.PolicyProblem != t.problem && s.PolicyProblem != "" {
@@ -351,11 +348,25 @@ func (t *Term) tellOfThePolicy(s fleet.Snapshot, out policy.Outcome) {
 	t.stopped = stopped
 }
 
-// tell warns people, once, of a reason that no step tells them of.
-func (t *Term) tell(out policy.Outcome) {
-	told := make(map[string]policy.Reason, len(t.told))
+// reasonPolicyDoubtful is of an Event alone: the policy allows what may not have been meant.
+const reasonPolicyDoubtful = "PolicyDoubtful"
+
+// telling is what people were told of a node: the reason, since when it has stood, and if it was a warning.
+type telling struct {
+	reason policy.Reason
+	since  time.Time
+	warned bool
+}
+
+// warnAfter is how long a reason that often passes by itself stands before people are warned of it.
+const warnAfter = 5 * time.Minute
+
+// tell tells people, once, of a reason that no step tells them of, and warns them of one that lasts.
+func (t *Term) tell(out policy.Outcome, now time.Time) {
+	told := make(map[string]telling, len(t.told))
 	for _, n := range out.Nodes {
-		if before, ok := t.told[n.UID]; ok && n.Reason.Passing() {
+		before, known := t.told[n.UID]
+		if known && n.Reason.Passing() {
 			// What people were told of may be over now, or found again.
 			told[n.UID] = before
 			continue
@@ -363,17 +374,23 @@ func (t *Term) tell(out policy.Outcome) {
 		if !n.Reason.Troubling() {
 			continue
 		}
-		if n.Act != "" {
-			// A note tells people itself; an eviction pass is no news.
-			if n.Act == intent.ActNote || t.told[n.UID] == n.Reason {
-				told[n.UID] = n.Reason
-			}
-			continue
+		same := known && before.reason == n.Reason
+		if !same {
+			before = telling{n.Reason, now, !n.Reason.Patient()}
 		}
-		told[n.UID] = n.Reason
-		if t.told[n.UID] != n.Reason {
+		switch {
+		case n.Act == intent.ActNote || n.Act != "" && same:
+			// A note tells people itself; an eviction pass is no news.
+		case n.Act != "":
+			continue
+		case !same:
+			t.c.Events.Event(n.Node, n.UID, before.warned, string(n.Reason), n.Sentence.String())
+		}
+		if !before.warned && now.Sub(before.since) >= warnAfter {
+			before.warned = true
 			t.c.Events.Event(n.Node, n.UID, true, string(n.Reason), n.Sentence.String())
 		}
+		told[n.UID] = before
 	}
 	t.told = told
 }

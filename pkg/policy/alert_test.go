@@ -38,15 +38,15 @@ func TestAlerts(t *testing.T) {
 		again  time.Duration
 	}{
 		{"nobody asked yet", nil, nil, "Prepared wait AlertsUnknown", "Idle wait AlertsUnknown", true, 0},
-		{"none stand", said(time.Second), nil, "Prepared Cordon SlotGranted", "Idle Prepare UpdateAvailable", false, 0},
+		{"none stand", said(time.Second), nil, "Prepared Cordon Cordoned", "Idle Prepare UpdateAvailable", false, 0},
 		{"none stood a while ago", said(time.Minute), nil, "Prepared wait AlertsUnknown", "Idle wait AlertsUnknown", true, 0},
 		{"another was asked", elsewhere, nil, "Prepared wait AlertsUnknown", "Idle wait AlertsUnknown", true, 0},
 		{"asked by a clock that was ahead", said(-time.Hour), nil, "Prepared wait AlertsUnknown", "Idle wait AlertsUnknown", true, 0},
 		{"another was asked for", said(time.Second), func(a *policy.Alerts) { a.Query = "up == 0" }, "Prepared wait AlertsUnknown", "Idle wait AlertsUnknown", true, 0},
 		{"one stands", said(time.Second, "NodeDown"), nil, "Prepared wait AlertsFiring", "Idle wait AlertsFiring", false, 59 * time.Second},
 		{"it is pending", pending, nil, "Prepared wait AlertsFiring", "Idle wait AlertsFiring", false, 59 * time.Second},
-		{"it is pending, which is nothing", pending, func(a *policy.Alerts) { a.FiringOnly = true }, "Prepared Cordon SlotGranted", "Idle Prepare UpdateAvailable", false, 0},
-		{"it is ignored", said(time.Second, "Watchdog"), nil, "Prepared Cordon SlotGranted", "Idle Prepare UpdateAvailable", false, 0},
+		{"it is pending, which is nothing", pending, func(a *policy.Alerts) { a.FiringOnly = true }, "Prepared Cordon Cordoned", "Idle Prepare UpdateAvailable", false, 0},
+		{"it is ignored", said(time.Second, "Watchdog"), nil, "Prepared Cordon Cordoned", "Idle Prepare UpdateAvailable", false, 0},
 		{"one of two is ignored", said(time.Second, "NodeDown", "Watchdog"), nil, "Prepared wait AlertsFiring", "Idle wait AlertsFiring", false, 59 * time.Second},
 		{"no answer", failed, nil, "Prepared wait AlertsUnknown", "Idle wait AlertsUnknown", false, 59 * time.Second},
 	} {

@@ -245,7 +245,7 @@ func (p *planner) returning(n *fleet.Node) {
 		c.Marks.Intent.Target = ""
 		p.step(n, phase, intent.ActReturn, r, m.Report.Message, c)
 	case confirmed && n.Ready && m.Report.Current == m.Intent.Target:
-		p.step(n, phase, intent.ActReturn, ReasonReturned, "Ready on its new boot with "+m.Intent.Target, p.returned(n))
+		p.step(n, phase, intent.ActReturn, ReasonUncordoned, "Ready on its new boot with "+m.Intent.Target, p.returned(n))
 	case p.isLost(n):
 		p.lostNode(n, missed(n))
 	default:

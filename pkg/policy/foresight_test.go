@@ -28,14 +28,14 @@ func TestLookBeforeCordon(t *testing.T) {
 		want, next string
 	}{
 		{"never looked at", forecast(nil), "Prepared Look Looking", "Prepared wait UnavailableLimit"},
-		{"found free", found(time.Second, fleet.ObstacleNone, -time.Second), "Prepared Cordon SlotGranted", "Prepared wait UnavailableLimit"},
+		{"found free", found(time.Second, fleet.ObstacleNone, -time.Second), "Prepared Cordon Cordoned", "Prepared wait UnavailableLimit"},
 		{"found free long ago", found(time.Minute, fleet.ObstacleNone, -time.Minute), "Prepared Look Looking", "Prepared wait UnavailableLimit"},
 		{"found free by a clock that was ahead", found(-time.Hour, fleet.ObstacleNone, time.Hour), "Prepared Look Looking", "Prepared wait UnavailableLimit"},
-		{"a budget", found(time.Second, fleet.ObstacleBudget, 29*time.Second), "Prepared wait BudgetBlocks", "Prepared Cordon SlotGranted"},
-		{"a job", found(time.Second, fleet.ObstacleAwaited, 29*time.Second), "Prepared wait PodAwaited", "Prepared Cordon SlotGranted"},
-		{"the policy", found(time.Second, fleet.ObstacleProtected, 29*time.Second), "Prepared wait PodProtected", "Prepared Cordon SlotGranted"},
-		{"the look failed", found(time.Second, fleet.ObstacleUnknown, 29*time.Second), "Prepared wait DrainFailing", "Prepared Cordon SlotGranted"},
-		{"worth another look, and the next goes first", found(31*time.Second, fleet.ObstacleBudget, -time.Second), "Prepared wait BudgetBlocks", "Prepared Cordon SlotGranted"},
+		{"a budget", found(time.Second, fleet.ObstacleBudget, 29*time.Second), "Prepared wait BudgetBlocks", "Prepared Cordon Cordoned"},
+		{"a job", found(time.Second, fleet.ObstacleAwaited, 29*time.Second), "Prepared wait PodAwaited", "Prepared Cordon Cordoned"},
+		{"the policy", found(time.Second, fleet.ObstacleProtected, 29*time.Second), "Prepared wait PodProtected", "Prepared Cordon Cordoned"},
+		{"the look failed", found(time.Second, fleet.ObstacleUnknown, 29*time.Second), "Prepared wait DrainFailing", "Prepared Cordon Cordoned"},
+		{"worth another look, and the next goes first", found(31*time.Second, fleet.ObstacleBudget, -time.Second), "Prepared wait BudgetBlocks", "Prepared Cordon Cordoned"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			out := policy.Plan(fleetOf([]fleet.Node{node("a", prepared, tc.look), node("b", prepared), node("c")}), policy.DefaultSettings())
@@ -136,6 +136,6 @@ func TestBlockedNodesComeLast(t *testing.T) {
 		node("d", prepared, failedOnce(-time.Hour, v1)),
 	}), policy.DefaultSettings())
 	s, _ := find(t, out, "c")
-	assert.Equal(t, verdict(s), "Prepared Cordon SlotGranted")
+	assert.Equal(t, verdict(s), "Prepared Cordon Cordoned")
 	assert.Equal(t, len(out.Steps), 4, "one start, and three that read why they wait")
 }

@@ -75,11 +75,11 @@ func TestHooks(t *testing.T) {
 		{"an answer to the first stage is none", []change{back(v2), asked(after, time.Minute), hooksAnswered(healthy)}, "Returning wait HookAwaited"},
 		{"rolled back: they are asked too", []change{back(v1)}, "Returning wait HookAwaited"},
 		{"not while the node isn't well", []change{back(v2), notReady}, "Returning wait Returning"},
-		{"answered", []change{back(v2), asked(before, time.Minute), hooksAnswered(healthy)}, "Returning Return Returned"},
+		{"answered", []change{back(v2), asked(before, time.Minute), hooksAnswered(healthy)}, "Returning Return Uncordoned"},
 		{"rolled back and answered", []change{back(v1), asked(before, time.Minute), hooksAnswered(healthy)}, "Returning Return RolledBack"},
 		{"silent", []change{back(v2), asked(before, time.Minute)}, "Returning wait HookAwaited"},
 		{"silent for too long", []change{back(v2), asked(before, 5*time.Minute)}, "Lost wait Lost"},
-		{"an answer ends that", []change{back(v2), asked(before, time.Hour), hooksAnswered(healthy)}, "Returning Return Returned"},
+		{"an answer ends that", []change{back(v2), asked(before, time.Hour), hooksAnswered(healthy)}, "Returning Return Uncordoned"},
 		{"the label ends that", []change{back(v2), asked(before, time.Hour), unlabelled}, "Returning Leave Leaving"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -61,11 +61,11 @@ func TestOneNode(t *testing.T) {
 		{"an agent's error on a withdrawn offer is no failure", []change{preparing, offered(v3), answers(marker.StateError, "not offered")}, "Preparing GiveBack OfferWithdrawn"},
 		{"staging takes too long", []change{preparing, issued(time.Hour)}, "Preparing GiveBack PrepareDeadline"},
 		{"a deadline doesn't fire at first sight", []change{preparing, issued(time.Hour), firstLook}, "Preparing wait Preparing"},
-		{"an answer beats the deadline", []change{prepared, issued(time.Hour)}, "Prepared Cordon SlotGranted"},
+		{"an answer beats the deadline", []change{prepared, issued(time.Hour)}, "Prepared Cordon Cordoned"},
 		{"a beginning implausibly far in the future has gone by", []change{preparing, issued(-25 * time.Hour)}, "Preparing GiveBack PrepareDeadline"},
 
 		// Prepared.
-		{"staged and free to go", []change{prepared}, "Prepared Cordon SlotGranted"},
+		{"staged and free to go", []change{prepared}, "Prepared Cordon Cordoned"},
 		{"already on target, no slot", []change{prepared, with(func(n *fleet.Node) { n.Marks.Report.Current, n.Marks.Report.Available = v2, "" })}, "Prepared Stabilize AlreadyOnTarget"},
 		{"a newer version came meanwhile", []change{prepared, offered(v3)}, "Prepared Stabilize OfferWithdrawn"},
 		{"staged and paused", []change{prepared, paused}, "Prepared wait Paused"},
@@ -73,7 +73,7 @@ func TestOneNode(t *testing.T) {
 		{"staged on a node that isn't Ready", []change{prepared, notReady}, "Prepared wait NodeNotReady"},
 		{"the witnesses don't name the same boot", []change{prepared, with(func(n *fleet.Node) { n.BootID = "b2" })}, "Prepared wait BootUnconfirmed"},
 		{"the kubelet names no boot", []change{prepared, with(func(n *fleet.Node) { n.BootID, n.Marks.Report.BootID = "", "" })}, "Prepared wait BootUnconfirmed"},
-		{"cordoned by somebody else it goes all the same", []change{prepared, cordoned}, "Prepared Cordon SlotGranted"},
+		{"cordoned by somebody else it goes all the same", []change{prepared, cordoned}, "Prepared Cordon Cordoned"},
 
 		// Draining.
 		{"a drain begins", []change{draining}, "Draining Drain Draining"},
@@ -112,8 +112,8 @@ func TestOneNode(t *testing.T) {
 		{"rebooted, and the agent never says so", []change{rebooting, issued(time.Hour), with(func(n *fleet.Node) { n.BootID = "b2" })}, "Lost wait Lost"},
 
 		// Returning.
-		{"back on the target by both witnesses (S7)", []change{back(v2)}, "Returning Return Returned"},
-		{"late, but back", []change{back(v2), issued(5 * time.Hour)}, "Returning Return Returned"},
+		{"back on the target by both witnesses (S7)", []change{back(v2)}, "Returning Return Uncordoned"},
+		{"late, but back", []change{back(v2), issued(5 * time.Hour)}, "Returning Return Uncordoned"},
 		{"the kubelet shows the old boot", []change{back(v2), with(func(n *fleet.Node) { n.BootID = "b1" })}, "Returning wait Returning"},
 		{"the kubelet shows another version", []change{back(v2), with(func(n *fleet.Node) { n.OSVersion = v1 })}, "Returning wait Returning"},
 		{"not Ready yet", []change{back(v2), notReady}, "Returning wait Returning"},

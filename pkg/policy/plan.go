@@ -350,7 +350,7 @@ func (p *planner) fence(n *fleet.Node, phase intent.Phase) bool {
 		// The host may still have something activated: the wish to undo it stays, under a new id.
 		c = begin(n, p.Now, marker.ActionResetState, p.set.Deadlines.Prepare, ReasonResetting, resettingMessage)
 	}
-	p.step(n, phase, act, ReasonSlotOrphaned, "the node holds a slot and shows no disruption", c).FreesSlot = true
+	p.step(n, phase, act, ReasonSlotOrphaned, "the node holds a slot that it does not need; it is freed", c).FreesSlot = true
 	return true
 }
 

@@ -120,11 +120,11 @@ const (
 	ReasonManaged         Reason = "Managed"
 	ReasonUpdateAvailable Reason = "UpdateAvailable"
 	ReasonLooking         Reason = "Looking"
-	ReasonSlotGranted     Reason = "SlotGranted"
+	ReasonCordoned        Reason = "Cordoned"
 	ReasonDrained         Reason = "Drained"
 	ReasonSingleNode      Reason = "SingleNode"
 	ReasonRebootedEarly   Reason = "RebootedEarly"
-	ReasonReturned        Reason = "Returned"
+	ReasonUncordoned      Reason = "Uncordoned"
 	ReasonUpdated         Reason = "Updated"
 	ReasonVerified        Reason = "Verified"
 	ReasonSoakRestarted   Reason = "SoakRestarted"
@@ -157,7 +157,7 @@ var reasons = []Reason{
 	ReasonAlertsFiring, ReasonAlertsUnknown, ReasonBudgetBlocks, ReasonPodProtected, ReasonPreparing, ReasonLeavingBalancers, ReasonDraining, ReasonEvictionBlocked,
 	ReasonPodAwaited, ReasonDrainFailing, ReasonVolumesAttached, ReasonHookAwaited, ReasonCheckFailing, ReasonRebooting,
 	ReasonReturning, ReasonPodsAwaited, ReasonSoaking, ReasonWorkloadsAwaited, ReasonUnwell, ReasonResetting, ReasonLost, ReasonLeaving,
-	ReasonManaged, ReasonUpdateAvailable, ReasonLooking, ReasonSlotGranted, ReasonDrained, ReasonSingleNode, ReasonRebootedEarly, ReasonReturned,
+	ReasonManaged, ReasonUpdateAvailable, ReasonLooking, ReasonCordoned, ReasonDrained, ReasonSingleNode, ReasonRebootedEarly, ReasonUncordoned,
 	ReasonUpdated, ReasonVerified, ReasonSoakRestarted, ReasonResetDone, ReasonAlreadyOnTarget, ReasonOfferWithdrawn,
 	ReasonPrepareFailed, ReasonPrepareDeadline, ReasonDrainDeadline, ReasonEvictionRefused, ReasonVolumesDeadline, ReasonHookFailed, ReasonRebootDeadline, ReasonRebootFailed,
 	ReasonRolledBack, ReasonWorkloadsUnwell, ReasonCordonTaken, ReasonRetryWanted, ReasonClockCorrected, ReasonSlotOrphaned, ReasonNodeGone,
@@ -168,6 +168,17 @@ func Reasons() []Reason { return slices.Clone(reasons) }
 
 // Passing tells if the reason is only that somebody is being asked.
 func (r Reason) Passing() bool { return r == ReasonLooking || r == ReasonAlertsUnknown }
+
+// Waits reports whether a node may wait for something by this reason. Of the others some are those of steps, and a node
+// that is up to date waits for nothing.
+func (r Reason) Waits() bool {
+	return r != ReasonUpToDate && slices.Contains(reasons[:slices.Index(reasons, ReasonManaged)], r)
+}
+
+// Patient reports whether the reason often passes by itself within minutes, and is troubling only once it lasts.
+func (r Reason) Patient() bool {
+	return r == ReasonEvictionBlocked || r == ReasonBudgetBlocks || r == ReasonPodProtected
+}
 
 // Troubling tells if people should be warned of a node: the reason won't pass by itself, or something failed. Of what
 // is wrong with the policy or with a version they are warned once, and not for each node.

@@ -33,10 +33,10 @@ func TestSingleNode(t *testing.T) {
 	}{
 		{"never", policy.SingleNodeNever, []fleet.Node{node("a", prepared)}, "Prepared wait OnlySchedulableNode"},
 		{"never, though its user cordoned it", policy.SingleNodeNever, []fleet.Node{node("a", prepared, cordoned)}, "Prepared wait OnlySchedulableNode"},
-		{"allow", policy.SingleNodeAllow, []fleet.Node{node("a", prepared, controller)}, "Prepared Cordon SlotGranted"},
-		{"allow, and its pods are not looked at", policy.SingleNodeAllow, []fleet.Node{node("a", prepared, forecast(nil))}, "Prepared Cordon SlotGranted"},
-		{"allow, whatever keeps its pods there", policy.SingleNodeAllow, []fleet.Node{node("a", prepared, found(0, fleet.ObstacleBudget, time.Hour))}, "Prepared Cordon SlotGranted"},
-		{"allow, beside one that is being taken away", policy.SingleNodeAllow, []fleet.Node{node("a", prepared), other(leaving)}, "Prepared Cordon SlotGranted"},
+		{"allow", policy.SingleNodeAllow, []fleet.Node{node("a", prepared, controller)}, "Prepared Cordon Cordoned"},
+		{"allow, and its pods are not looked at", policy.SingleNodeAllow, []fleet.Node{node("a", prepared, forecast(nil))}, "Prepared Cordon Cordoned"},
+		{"allow, whatever keeps its pods there", policy.SingleNodeAllow, []fleet.Node{node("a", prepared, found(0, fleet.ObstacleBudget, time.Hour))}, "Prepared Cordon Cordoned"},
+		{"allow, beside one that is being taken away", policy.SingleNodeAllow, []fleet.Node{node("a", prepared), other(leaving)}, "Prepared Cordon Cordoned"},
 		{"not the one that is being taken away", policy.SingleNodeAllow, []fleet.Node{node("a", prepared, leaving), other(notReady)}, "Prepared wait BeingRemoved"},
 		{"allow is for a cluster of one: another that is cordoned", policy.SingleNodeAllow, []fleet.Node{node("a", prepared), other(cordoned)}, "Prepared wait OnlySchedulableNode"},
 		{"another that isn't Ready", policy.SingleNodeAllow, []fleet.Node{node("a", prepared), other(notReady)}, "Prepared wait OnlySchedulableNode"},
@@ -59,7 +59,7 @@ func TestSingleNode(t *testing.T) {
 		{"another node joined meanwhile", policy.SingleNodeAllow, []fleet.Node{node("a", draining), other()}, "Draining Drain Draining"},
 		{"the policy doesn't say so any more", policy.SingleNodeNever, []fleet.Node{node("a", draining)}, "Draining Drain Draining"},
 		{"a reboot by somebody else is one", policy.SingleNodeAllow, []fleet.Node{node("a", draining, with(func(n *fleet.Node) { n.BootID = "b2" }))}, "Draining Reboot RebootedEarly"},
-		{"back", policy.SingleNodeAllow, []fleet.Node{node("a", back(v2), controller)}, "Returning Return Returned"},
+		{"back", policy.SingleNodeAllow, []fleet.Node{node("a", back(v2), controller)}, "Returning Return Uncordoned"},
 		{"updated", policy.SingleNodeAllow, []fleet.Node{node("a", verifying(time.Hour), controller)}, "Verifying Finish Updated"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -72,7 +72,7 @@ func TestSingleNode(t *testing.T) {
 			}
 			standing, step := find(t, policy.Plan(fleetOf(tc.nodes, held...), set), "a")
 			assert.Equal(t, verdict(standing), tc.want)
-			if step != nil && step.Change != nil && step.Reason == policy.ReasonSlotGranted {
+			if step != nil && step.Change != nil && step.Reason == policy.ReasonCordoned {
 				assert.Equal(t, step.Change.Marks.Waiting.Reason, string(policy.ReasonSingleNode))
 				assert.Assert(t, step.Change.Marks.Disruption != nil && step.TakesSlot)
 			}

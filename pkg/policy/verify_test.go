@@ -73,11 +73,11 @@ func TestVerify(t *testing.T) {
 
 		{"pods of its own before the uncordon", withPods, []change{back(v2), unlooked}, "Returning Check PodsAwaited"},
 		{"they aren't Ready", withPods, []change{back(v2), looked(noCNI)}, "Returning wait PodsAwaited"},
-		{"they are Ready", withPods, []change{back(v2), looked(fleet.Checked{For: fleet.CheckPods})}, "Returning Return Returned"},
+		{"they are Ready", withPods, []change{back(v2), looked(fleet.Checked{For: fleet.CheckPods})}, "Returning Return Uncordoned"},
 		{"rolled back, and they aren't", withPods, []change{back(v1), looked(noCNI)}, "Returning wait PodsAwaited"},
 		{"they don't come back", withPods, []change{back(v2), looked(noCNI), issued(time.Hour)}, "Lost wait Lost"},
 		{"Lost, and looked at on and on", withPods, []change{back(v2), looked(fleet.Checked{For: fleet.CheckPods, Unwell: "x", Next: ago}), issued(time.Hour)}, "Lost Check Lost"},
-		{"late, and well", withPods, []change{back(v2), looked(fleet.Checked{For: fleet.CheckPods}), issued(time.Hour)}, "Returning Return Returned"},
+		{"late, and well", withPods, []change{back(v2), looked(fleet.Checked{For: fleet.CheckPods}), issued(time.Hour)}, "Returning Return Uncordoned"},
 		{"well, but a hook is silent", both, []change{back(v2), looked(fleet.Checked{For: fleet.CheckPods}), asked("before-uncordon.", time.Hour)}, "Lost wait Lost"},
 		{"a hook is silent, and a new leader looks for pods first", both, []change{back(v2), unlooked, asked("before-uncordon.", time.Hour)}, "Returning Check PodsAwaited"},
 		{"a new leader calls nothing Lost that it hasn't looked at", withPods, []change{back(v2), unlooked, issued(time.Hour)}, "Returning Check PodsAwaited"},
