@@ -49,6 +49,8 @@ const (
 	ReasonWindowTooShort Reason = "WindowTooShort"
 	// ReasonFrozen: the policy freezes changes.
 	ReasonFrozen Reason = "Frozen"
+	// ReasonUngrouped: no group chooses the node, and such nodes wait.
+	ReasonUngrouped Reason = "Ungrouped"
 	// ReasonAfterGroup: another group goes first.
 	ReasonAfterGroup Reason = "AfterGroup"
 	// ReasonVersionDenied: the policy denies the version, or doesn't allow it.
@@ -152,7 +154,7 @@ var reasons = []Reason{
 	ReasonMarksUnreadable, ReasonInterfaceUnsupported, ReasonAgentNotReady, ReasonAnotherUpdater, ReasonHostError,
 	ReasonPaused, ReasonUpToDate, ReasonLowerVersionOffered, ReasonBackingOff, ReasonHandsOff, ReasonNodeNotReady,
 	ReasonBootUnconfirmed, ReasonStagingLimit, ReasonUnavailableLimit, ReasonDomainLimit, ReasonPolicyPaused,
-	ReasonPolicyUnreadable, ReasonWindowClosed, ReasonWindowTooShort, ReasonFrozen, ReasonAfterGroup, ReasonVersionDenied, ReasonHeld,
+	ReasonPolicyUnreadable, ReasonWindowClosed, ReasonWindowTooShort, ReasonFrozen, ReasonUngrouped, ReasonAfterGroup, ReasonVersionDenied, ReasonHeld,
 	ReasonVersionTooNew, ReasonVersionStopped, ReasonBeingRemoved, ReasonTooManyLost, ReasonStateUnreadable, ReasonOnlySchedulableNode, ReasonControllerLast,
 	ReasonAlertsFiring, ReasonAlertsUnknown, ReasonBudgetBlocks, ReasonPodProtected, ReasonPreparing, ReasonLeavingBalancers, ReasonDraining, ReasonEvictionBlocked,
 	ReasonPodAwaited, ReasonDrainFailing, ReasonVolumesAttached, ReasonHookAwaited, ReasonCheckFailing, ReasonRebooting,

@@ -348,3 +348,28 @@ func TestPlanWarns(t *testing.T) {
 		"an update takes 2h0m0s in the fleet, and no window of it is longer than 1h0m0s: it starts whenever one is open",
 	})
 }
+
+// A node that no group chooses is warned of; it goes by the fleet's rules, or waits, as the policy says.
+func TestUngrouped(t *testing.T) {
+	for _, tc := range []struct {
+		ungrouped policy.Ungrouped
+		want      string
+		warning   string
+	}{
+		{policy.UngroupedGo, "Prepared Cordon Cordoned", "no group chooses 2 nodes, a among them, which go by the rules of the fleet"},
+		{policy.UngroupedWait, "Prepared wait Ungrouped", "no group chooses 2 nodes, a among them, which wait"},
+	} {
+		set := policy.DefaultSettings()
+		set.Ungrouped = tc.ungrouped
+		nodes := []fleet.Node{node("a", prepared), node("b"), node("c", stageOf("canary"))}
+		plain := policy.Plan(fleetOf(nodes), set)
+		got, _ := find(t, plain, "a")
+		assert.Equal(t, verdict(got), "Prepared Cordon Cordoned", "without groups no node is outside of one")
+		assert.Equal(t, len(plain.Warnings), 0)
+		set.Groups = []policy.Group{{Name: "canary", Selector: in("canary"), Rules: set.Rules}}
+		out := policy.Plan(fleetOf(nodes), set)
+		got, _ = find(t, out, "a")
+		assert.Equal(t, verdict(got), tc.want)
+		assert.DeepEqual(t, out.Warnings, []string{tc.warning})
+	}
+}

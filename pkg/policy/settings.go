@@ -14,6 +14,8 @@ type Settings struct {
 	Rules
 	// Groups are looked through in this order: a node is in the first whose selector chooses it.
 	Groups []Group
+	// Ungrouped is what becomes of nodes that no group chooses, where there are groups. Default UngroupedGo.
+	Ungrouped Ungrouped
 	// MaxLost is how many Lost nodes lend their slot on, or which share of the fleet; with more of them
 	// nothing starts. Default 1.
 	MaxLost Limit
@@ -96,6 +98,16 @@ type Group struct {
 	AfterSoak time.Duration
 }
 
+// Ungrouped is what becomes of nodes that no group chooses.
+type Ungrouped string
+
+const (
+	// UngroupedGo has them go by the fleet's rules, whenever these let them.
+	UngroupedGo Ungrouped = "go"
+	// UngroupedWait has them start nothing until a group chooses them.
+	UngroupedWait Ungrouped = "wait"
+)
+
 // Topology is a budget for each value of a label. Nodes without the label share one.
 type Topology struct {
 	Key string
@@ -144,6 +156,7 @@ func DefaultSettings() Settings {
 			Volumes:  Volumes{Wait: 5 * time.Minute, OnTimeout: Ignore},
 			Verify:   Verify{Deadline: 10 * time.Minute, OnWorkloads: FailOnWorkloads},
 		},
+		Ungrouped:        UngroupedGo,
 		MaxLost:          Count(1),
 		MaxStaging:       10,
 		CountUnavailable: true,
@@ -164,6 +177,8 @@ func (s Settings) Validate() error {
 		return errors.Errorf("maxStaging is %d: give 1 or more", s.MaxStaging)
 	case s.IgnoreAfter < 0:
 		return errors.Errorf("ignoreAfter is %s: give 0 or more", s.IgnoreAfter)
+	case s.Ungrouped != UngroupedGo && s.Ungrouped != UngroupedWait:
+		return errors.Errorf("ungrouped is %q: give %s or %s", string(s.Ungrouped), UngroupedGo, UngroupedWait)
 	case s.SingleNode.validate() != nil:
 		return s.SingleNode.validate()
 	case s.MaxFailed.None():

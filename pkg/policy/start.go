@@ -76,6 +76,9 @@ func (p *planner) answer(q question) verdict {
 	if v := p.pausedWord(q.part); v.reason != "" {
 		return v
 	}
+	if q.part == p.rest && len(p.groups) > 0 && p.set.Ungrouped == UngroupedWait {
+		return verdict{ReasonUngrouped, say("no group chooses the node, and the policy lets such nodes wait")}
+	}
 	if v := p.downgrade(q.current, q.version); v.reason != "" {
 		return v
 	}

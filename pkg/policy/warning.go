@@ -2,7 +2,10 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 	"time"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
 )
 
 // warn tells of what the policy allows and people may not have meant.
@@ -14,6 +17,9 @@ func (p *planner) warn() {
 			p.out.Warnings = append(p.out.Warnings, p.emptyGroup(g))
 		}
 	}
+	if w := p.ungrouped(); w != "" {
+		p.out.Warnings = append(p.out.Warnings, w)
+	}
 	for _, g := range append([]*part{p.fleet}, p.groups...) {
 		if !g.rules.FitWindow || len(g.rules.Calendar.Windows) == 0 {
 			continue
@@ -24,6 +30,29 @@ func (p *planner) warn() {
 				takes.Round(time.Second), g.of, w))
 		}
 	}
+}
+
+// ungrouped is a warning of nodes that no group chooses: one that has lost its label, or joined without, is among them.
+func (p *planner) ungrouped() string {
+	count := p.fleet.members
+	for _, g := range p.groups {
+		count -= g.members
+	}
+	if len(p.groups) == 0 || count == 0 {
+		return ""
+	}
+	first := slices.IndexFunc(p.Nodes, func(n fleet.Node) bool { return p.ours(&n) && p.place(&n) == p.rest })
+	if first < 0 {
+		return ""
+	}
+	one, more := "goes by the rules of the fleet", "go by the rules of the fleet"
+	if p.set.Ungrouped == UngroupedWait {
+		one, more = "waits", "wait"
+	}
+	if count == 1 {
+		return fmt.Sprintf("no group chooses %s, which %s", p.Nodes[first].Name, one)
+	}
+	return fmt.Sprintf("no group chooses %d nodes, %s among them, which %s", count, p.Nodes[first].Name, more)
 }
 
 func (p *planner) emptyGroup(g *part) string {

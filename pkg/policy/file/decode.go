@@ -99,6 +99,9 @@ func (d *document) settings(s policy.Settings, zones Zones) (policy.Settings, er
 	if d.SingleNode != nil {
 		s.SingleNode = policy.SingleNode(*d.SingleNode)
 	}
+	if d.Ungrouped != nil {
+		s.Ungrouped = policy.Ungrouped(*d.Ungrouped)
+	}
 	set(&s.MaxStaging, d.MaxStaging)
 	set(&s.CountUnavailable, d.CountUnavailable)
 	lasting(&s.IgnoreAfter, d.IgnoreAfter)

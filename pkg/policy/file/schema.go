@@ -19,6 +19,7 @@ type document struct {
 	Versions         *versions `yaml:"versions"`
 	MaxFailed        *limit    `yaml:"maxFailed"`
 	SingleNode       *string   `yaml:"singleNode"`
+	Ungrouped        *string   `yaml:"ungrouped"`
 	Alerts           *alerts   `yaml:"alerts"`
 	Deadlines        *struct {
 		Prepare *duration `yaml:"prepare"`
