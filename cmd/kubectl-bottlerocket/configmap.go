@@ -42,13 +42,38 @@ func (k configKey) change(ctx context.Context, client kubernetes.Interface, dry 
 				metav1.CreateOptions{FieldManager: fieldManager, DryRun: dry.options()})
 			return errors.Wrapf(err, "creating ConfigMap %s/%s", k.namespace, k.name)
 		}
-		body, err := json.Marshal(map[string]any{
-			"metadata": map[string]any{"resourceVersion": object.ResourceVersion}, "data": map[string]*string{k.key: value}})
-		if err != nil {
-			return err
-		}
-		_, err = maps.Patch(ctx, k.name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: fieldManager, DryRun: dry.options()})
-		return errors.Wrapf(err, "writing ConfigMap %s/%s", k.namespace, k.name)
+		return k.patch(ctx, client, dry, object, value)
 	})
 	return changed, err
+}
+
+// remove takes the key out, if it stands there.
+func (k configKey) remove(ctx context.Context, client kubernetes.Interface, dry *dryRun) (removed bool, err error) {
+	maps := client.CoreV1().ConfigMaps(k.namespace)
+	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		object, err := maps.Get(ctx, k.name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		if err != nil {
+			return errors.Wrapf(err, "reading ConfigMap %s/%s", k.namespace, k.name)
+		}
+		if _, removed = object.Data[k.key]; !removed || !dry.sends() {
+			return nil
+		}
+		return k.patch(ctx, client, dry, object, nil)
+	})
+	return removed, err
+}
+
+// patch gives the key another value, nil takes it out, if nobody wrote to the object since it was read.
+func (k configKey) patch(ctx context.Context, client kubernetes.Interface, dry *dryRun, read *corev1.ConfigMap, value *string) error {
+	body, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"resourceVersion": read.ResourceVersion}, "data": map[string]*string{k.key: value}})
+	if err != nil {
+		return err
+	}
+	_, err = client.CoreV1().ConfigMaps(k.namespace).Patch(ctx, k.name, types.MergePatchType, body,
+		metav1.PatchOptions{FieldManager: fieldManager, DryRun: dry.options()})
+	return errors.Wrapf(err, "writing ConfigMap %s/%s", k.namespace, k.name)
 }
