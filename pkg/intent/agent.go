@@ -484,6 +484,8 @@ func continueReboot(v View) Step {
 			return report(marker.StateError, "activating %s: %s", v.Intent.Target, vanished(v.Asked))
 		case !h.Last.OfRepository || !v.Now.Add(lastTry).Before(v.Intent.Until):
 			return report(marker.StateError, "activating %s: %s", v.Intent.Target, problem(h))
+		case v.Now.Sub(a.At) < activateAgain && v.Report.Message != activatingAgain(v):
+			return report(marker.StateBusy, "%s", activatingAgain(v))
 		case v.Now.Sub(a.At) < activateAgain:
 			return wait(a.At.Add(activateAgain).Sub(v.Now))
 		}
@@ -508,6 +510,11 @@ func continueReboot(v View) Step {
 	}
 	return command(CommandActivate)
 }
+
+// ActivatingAgain begins the message of an agent whose host could not load its repository, and is asked again.
+const ActivatingAgain = "activating again: "
+
+func activatingAgain(v View) string { return ActivatingAgain + problem(v.Host) }
 
 // changed reports that somebody changed the host after the point of no return. A process that hasn't
 // asked its host for anything yet can't know if its predecessor asked for the reboot: no error then,

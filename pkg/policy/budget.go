@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
 )
@@ -20,9 +21,11 @@ type budget struct {
 	held, others int
 	// gone are slots of nodes that are gone, or not seen yet: they may be of any part of the fleet.
 	gone int
-	// names are the first of those that use it up, theirs tells which of them are out by somebody else's hand.
+	// names are the first of those that use it up, theirs tells which of them are out by somebody else's hand, and until
+	// for how long these count; zero if that isn't known yet.
 	names  []string
 	theirs [maxNames]bool
+	until  [maxNames]time.Time
 }
 
 // maxNames is how many nodes a sentence names.
@@ -30,14 +33,14 @@ const maxNames = 3
 
 func (b *budget) used() int { return b.held + b.gone + b.others }
 
-func (b *budget) use(name string, held bool) {
+func (b *budget) use(name string, held bool, until time.Time) {
 	if held {
 		b.held++
 	} else {
 		b.others++
 	}
 	if len(b.names) < maxNames {
-		b.theirs[len(b.names)] = !held
+		b.theirs[len(b.names)], b.until[len(b.names)] = !held, until
 		b.names = append(b.names, name)
 	}
 }
@@ -62,8 +65,12 @@ func (b *budget) String() string {
 	}
 	named := slices.Clone(b.names)
 	for i := range named {
-		if b.theirs[i] {
+		switch {
+		case !b.theirs[i]:
+		case b.until[i].IsZero():
 			named[i] += " (not by the operator's doing)"
+		default:
+			named[i] += fmt.Sprintf(" (not by the operator's doing; counts until it is back in service, or %s)", clock(b.until[i]))
 		}
 	}
 	more := ""
@@ -153,9 +160,9 @@ func newPart(of string, g *Group, r *Rules) *part {
 }
 
 // add takes a node in: as capacity, and as one that uses budgets up.
-func (p *part) add(n *fleet.Node, capacity, held, others bool) {
+func (p *part) add(n *fleet.Node, capacity, held, others bool, until time.Time) {
 	p.members++
-	p.count(&p.budget, n, capacity, held, others)
+	p.count(&p.budget, n, capacity, held, others, until)
 	for i := range p.domains {
 		d := &p.domains[i]
 		value := n.Label(d.Key)
@@ -170,16 +177,16 @@ func (p *part) add(n *fleet.Node, capacity, held, others bool) {
 			}
 			d.values[value] = b
 		}
-		p.count(b, n, capacity, held, others)
+		p.count(b, n, capacity, held, others, until)
 	}
 }
 
-func (p *part) count(b *budget, n *fleet.Node, capacity, held, others bool) {
+func (p *part) count(b *budget, n *fleet.Node, capacity, held, others bool, until time.Time) {
 	if capacity {
 		b.nodes++
 	}
 	if held || others {
-		b.use(n.Name, held)
+		b.use(n.Name, held, until)
 	}
 }
 
@@ -210,7 +217,7 @@ func (p *part) take(n *fleet.Node, counted bool) {
 
 func (p *part) move(b *budget, n *fleet.Node, counted bool) {
 	if !counted {
-		b.use(n.Name, true)
+		b.use(n.Name, true, time.Time{})
 		return
 	}
 	b.others--

@@ -3,6 +3,7 @@ package policy
 import (
 	"cmp"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
@@ -220,6 +221,10 @@ func (p *planner) rebooting(n *fleet.Node) {
 	}
 	if p.isLost(n) {
 		p.lostNode(n, missed(n))
+		return
+	}
+	if why, again := strings.CutPrefix(m.Report.Message, intent.ActivatingAgain); again && m.Report.Answer(m.Intent.ID) == marker.StateBusy {
+		p.wait(n, phase, ReasonRebooting, say("the agent activates {s} again and again, since the host says: {s2}").with(m.Intent.Target, why))
 		return
 	}
 	p.wait(n, phase, ReasonRebooting, say("the host reboots into {s}").with(m.Intent.Target))

@@ -175,7 +175,7 @@ func (p *planner) countParts(ours int) {
 				held = false
 			}
 		}
-		p.countIn(n, held, p.otherwiseOut(n))
+		p.countIn(n, held)
 	}
 	// Slots of nodes that are gone, or that a late watch doesn't show yet: nobody knows of which group and zone they
 	// are, so they count in each, until they are freed.
@@ -189,13 +189,14 @@ func (p *planner) countParts(ours int) {
 
 func (p *planner) maxLost(ours int) int { return p.set.MaxLost.Of(ours) }
 
-func (p *planner) countIn(n *fleet.Node, held, others bool) {
+func (p *planner) countIn(n *fleet.Node, held bool) {
 	capacity := n.Labelled() && n.Leaving == ""
-	p.fleet.add(n, capacity, held, others)
+	others, until := p.otherwiseOut(n), p.countsUntil(n)
+	p.fleet.add(n, capacity, held, others, until)
 	g := p.place(n)
 	p.places = append(p.places, g)
 	if g != p.rest {
-		g.add(n, capacity, held, others)
+		g.add(n, capacity, held, others, until)
 	}
 }
 
@@ -206,12 +207,18 @@ func (p *planner) otherwiseOut(n *fleet.Node) bool {
 	if !p.set.CountUnavailable || slot || n.Disrupted() || !n.Labelled() || n.Leaving != "" || n.Ready && !n.Unschedulable {
 		return false
 	}
-	if n.UnavailableSince.IsZero() {
-		return true
-	}
-	end := n.UnavailableSince.Add(p.set.IgnoreAfter)
+	end := p.countsUntil(n)
 	p.wakeAt(end)
-	return p.Now.Before(end)
+	return end.IsZero() || p.Now.Before(end)
+}
+
+// countsUntil is until when a node that is out of service by somebody else's hand uses up budgets; zero if this process
+// doesn't know since when it is.
+func (p *planner) countsUntil(n *fleet.Node) time.Time {
+	if n.UnavailableSince.IsZero() {
+		return time.Time{}
+	}
+	return n.UnavailableSince.Add(p.set.IgnoreAfter)
 }
 
 // step settles a node by an act. An act that the table doesn't allow is a defect in this package; the

@@ -9,6 +9,7 @@ import (
 	"gotest.tools/v3/assert"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy/window"
@@ -372,4 +373,20 @@ func TestUngrouped(t *testing.T) {
 		assert.Equal(t, verdict(got), tc.want)
 		assert.DeepEqual(t, out.Warnings, []string{tc.warning})
 	}
+}
+
+// A node that somebody else took out of service is named with the time until which it holds the others up.
+func TestForeignCordonSaysUntilWhen(t *testing.T) {
+	theirs := node("b", func(n *fleet.Node) { n.Unschedulable, n.UnavailableSince = true, now.Add(-20*time.Minute) })
+	got, _ := find(t, policy.Plan(fleetOf([]fleet.Node{node("a", prepared), theirs}), policy.DefaultSettings()), "a")
+	assert.Equal(t, got.Reason, policy.ReasonUnavailableLimit)
+	assert.Equal(t, got.Sentence.String(), "staged; 1 of 1 nodes of the fleet that may be unavailable are: "+
+		"b (not by the operator's doing; counts until it is back in service, or 2026-09-20 10:40:00 UTC)")
+}
+
+// A host that can't load its repository is shown with its own word, while its activation is tried again.
+func TestActivatedAgainAndAgain(t *testing.T) {
+	waits := node("a", rebooting, answers(marker.StateBusy, intent.ActivatingAgain+"Metadata error: timed out"))
+	got, _ := find(t, policy.Plan(fleetOf([]fleet.Node{waits, node("b")}, "a"), policy.DefaultSettings()), "a")
+	assert.Equal(t, got.Sentence.String(), "the agent activates "+v2+" again and again, since the host says: Metadata error: timed out")
 }

@@ -84,7 +84,7 @@ func (p *planner) resetting(n *fleet.Node) {
 		return
 	}
 	if m.Report.Answer(m.Intent.ID) == marker.StateError {
-		p.wait(n, phase, ReasonHostError, say("the agent could not reset its host and tries again: {s}").with(m.Report.Message))
+		p.wait(n, phase, ReasonHostError, say("an update is activated on the host, so that any reboot would boot it; the agent could not undo that, and tries again: {s}").with(m.Report.Message))
 		return
 	}
 	if !n.AgentReady {
