@@ -143,6 +143,14 @@ func newStages(t *testing.T) *stages {
 		assert.NilError(t, err)
 	}
 	assert.NilError(t, s.Install(ctx))
+	// Its node must not go down while the file can't be read: the controller that comes up then knows no good one.
+	for _, args := range [][]string{
+		{"patch", "deployment/update-operator-controller", "-p", `{"spec":{"template":{"spec":{"nodeSelector":{"` + corev1.LabelTopologyZone + `":"zone-a"}}}}}`},
+		{"rollout", "status", "deployment/update-operator-controller", "--timeout=" + bound.String()},
+	} {
+		_, err := c.Kubectl(ctx, append([]string{"-n", localcluster.Namespace}, args...)...)
+		assert.NilError(t, err)
+	}
 	assert.NilError(t, s.Label(ctx))
 	assert.NilError(t, s.AwaitOperator(ctx, bound, true))
 	s.await("all nodes are managed", func() bool { return s.restOn(version(0)) })
