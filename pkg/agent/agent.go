@@ -9,6 +9,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/telemetry"
 )
 
@@ -120,7 +121,9 @@ func (a *Agent) look(ctx context.Context, now time.Time) (*Seen, error) {
 	}
 	got, err := a.cfg.Node.Get(ctx)
 	if err != nil {
-		if known == nil || a.mustLook {
+		// What this process has begun goes on by what is known: the controller takes it back no more, and the node serves
+		// nothing meanwhile.
+		if known == nil || a.mustLook && !a.begun(known) {
 			return nil, err
 		}
 		// This was only to make sure, so it can wait until the proxy answers again.
@@ -140,6 +143,12 @@ func (a *Agent) look(ctx context.Context, now time.Time) (*Seen, error) {
 	}
 	a.probes.node = true
 	return a.newest, nil
+}
+
+// begun reports whether this process wrote busy for the intent that stands there.
+func (a *Agent) begun(known *Seen) bool {
+	id := known.Annotations[string(marker.KeyIntentID)]
+	return id != "" && a.memory.IsAffirmed(id)
 }
 
 // adopt takes in the answer to an own write.

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pkg/errors"
 	"gotest.tools/v3/assert"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/hostsim"
@@ -124,4 +125,19 @@ func theWayWith(t *testing.T, d *death) int {
 	assert.Equal(t, w.node.report().Current, target)
 	assert.Equal(t, w.node.report().BootID, s.BootID)
 	return d.count
+}
+
+// Once busy stands, proxies that go away and stay away don't keep a drained node from its reboot, whatever could not be
+// told meanwhile (L2).
+func TestNoProxyAfterBusy(t *testing.T) {
+	w := newWorld(t)
+	w.reboot()
+	w.until("busy", w.answered(marker.StateBusy))
+	away := errors.New("connection refused")
+	w.node.mu.Lock()
+	w.node.getErr, w.node.before = away, func(agent.Patch) error { return away }
+	w.node.mu.Unlock()
+	began := w.clock.Now()
+	w.until("the reboot is asked for", func() bool { return w.host.Snapshot().Counters.RebootsAsked == 1 })
+	assert.Assert(t, w.clock.Now().Sub(began) < 10*time.Minute, "%s", w.clock.Now().Sub(began))
 }
