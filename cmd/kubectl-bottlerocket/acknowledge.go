@@ -86,10 +86,13 @@ func (p *plugin) didOrNot(changed bool, did string, o *acknowledgeOptions) {
 	p.did("configmap/"+kube.AcknowledgedConfigMap, did, &o.dryRun)
 }
 
+// versionsTime is enough for the nodes of a large cluster over a slow link.
+const versionsTime = time.Minute
+
 // versions are those that a node runs, is offered, or failed at, the lowest first.
 func (p *plugin) versions(ctx context.Context) ([]string, error) {
 	seen := map[string]bool{}
-	err := p.eachNode(ctx, func(n *metav1.PartialObjectMetadata) {
+	err := p.eachNode(ctx, versionsTime, func(n *metav1.PartialObjectMetadata) {
 		marks, _ := marker.Decode(n.Annotations)
 		seen[marks.Report.Current], seen[marks.Report.Available] = true, true
 		if marks.Failure != nil {

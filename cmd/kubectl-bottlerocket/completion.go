@@ -47,7 +47,7 @@ func (p *plugin) completeNodes(wanted func(*metav1.PartialObjectMetadata) bool) 
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		var names []string
-		err := p.eachNode(c.Context(), func(n *metav1.PartialObjectMetadata) {
+		err := p.eachNode(c.Context(), completionTime, func(n *metav1.PartialObjectMetadata) {
 			if wanted(n) && strings.HasPrefix(n.Name, begun) && !slices.Contains(args, n.Name) {
 				names = append(names, n.Name)
 			}
@@ -62,7 +62,7 @@ func (p *plugin) completeFailedVersions(c *cobra.Command, args []string, begun s
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	versions := map[string]bool{}
-	err := p.eachNode(c.Context(), func(n *metav1.PartialObjectMetadata) {
+	err := p.eachNode(c.Context(), completionTime, func(n *metav1.PartialObjectMetadata) {
 		if marks, _ := marker.Decode(n.Annotations); marks.Failure != nil {
 			for _, v := range marks.Failure.Versions {
 				if strings.HasPrefix(v, begun) {
@@ -105,8 +105,8 @@ func completed(words []string, err error) ([]string, cobra.ShellCompDirective) {
 }
 
 // eachNode looks at the metadata of all nodes, page by page: what else they hold is ten times as much.
-func (p *plugin) eachNode(ctx context.Context, do func(*metav1.PartialObjectMetadata)) error {
-	ctx, cancel := context.WithTimeout(ctx, completionTime)
+func (p *plugin) eachNode(ctx context.Context, within time.Duration, do func(*metav1.PartialObjectMetadata)) error {
+	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	config, err := p.config()
 	if err != nil {

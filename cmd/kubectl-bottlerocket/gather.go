@@ -56,7 +56,7 @@ func plan(objects *kube.Objects, lead leader, now time.Time, instead func(defaul
 		n.Forecast = foreseen(n, now)
 		l.nodes[n.Name] = n
 	}
-	if l.snapshot.NoPolicy {
+	if l.snapshot.NoPolicy && objects.Policy != nil {
 		l.notes = append(l.notes, "the policy that stands there has a mistake; a controller that read a good one before goes on with that, which is not known here")
 	}
 	if problem := l.snapshot.SlotsProblem; problem != "" {

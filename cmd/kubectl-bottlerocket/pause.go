@@ -128,6 +128,11 @@ func (p *plugin) editPolicy(ctx context.Context, client kubernetes.Interface, o 
 		text := emptyPolicy
 		if stands != nil {
 			text = *stands
+		} else if had, err := kube.HadPolicy(ctx, client, p.namespace()); err != nil {
+			return nil, err
+		} else if had {
+			// A policy made here would pass for the one that is gone.
+			return nil, errors.New(kube.PolicyGone)
 		}
 		after, err := edit(text)
 		if err != nil {

@@ -127,6 +127,8 @@ func (p *plugin) plan(ctx context.Context, o *planOptions) error {
 	}
 	switch {
 	case by != "":
+	case objects.Policy == nil && objects.HadPolicy():
+		by = "no policy; the ConfigMap " + kube.PolicyConfigMap + " is gone"
 	case objects.Policy == nil:
 		by = "the controller's flags; there is no ConfigMap " + kube.PolicyConfigMap
 	default:

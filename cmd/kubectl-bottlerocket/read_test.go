@@ -6,12 +6,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"gotest.tools/v3/assert"
 	"gotest.tools/v3/golden"
 	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 )
 
 // What people read, of one node of each kind. Time stands still, so nothing needs to be made alike.
@@ -128,4 +130,21 @@ func TestReadWithLess(t *testing.T) {
 	golden.Assert(t, c.anywhere(got.out+"--- stderr\n"+got.errs), "plan-broken.golden")
 	// Not even what the controller would put right by itself is written.
 	assert.Equal(t, c.policyText(), "version: 2\n")
+}
+
+// A policy that the cluster has had and has no more is said to be gone, and neither pause nor resume makes one in its
+// place.
+func TestPolicyIsGone(t *testing.T) {
+	c := newCluster(t)
+	c.node(host{name: "a", marks: at(marker.ActionStabilize, marker.StateReady, time.Hour, v1, v2)})
+	c.configMap(kube.StateConfigMap, "policy", "2026-01-01T00:00:00Z")
+	got := c.run("plan")
+	assert.Equal(t, got.status, 0)
+	assert.Assert(t, strings.Contains(got.out, "by no policy; the ConfigMap update-policy is gone") && strings.Contains(got.out, "PolicyUnreadable"), "%s", got.out)
+	assert.Assert(t, !strings.Contains(got.errs, "has a mistake"), "%s", got.errs)
+	for _, args := range [][]string{{"pause", "--reason", "nothing is left"}, {"resume"}} {
+		got := c.run(args...)
+		assert.Assert(t, got.status != 0 && strings.Contains(got.errs, kube.PolicyGone), "%v: %s", args, got.errs)
+		assert.Equal(t, len(writes(got)), 0)
+	}
 }

@@ -48,7 +48,7 @@ func (p *plugin) retry(ctx context.Context, dry *dryRun, names []string) error {
 	}
 	for _, n := range nodes {
 		_, failed := n.Annotations[string(marker.KeyFailure)]
-		if !failed && !strings.HasPrefix(n.Annotations[string(marker.KeyMessage)], intent.AnotherUpdater) {
+		if !failed && !strings.HasPrefix(n.Annotations[string(marker.KeyMessage)], intent.HasActivated) {
 			warn(p.ErrOut, []string{fmt.Sprintf("no failure of node %q is remembered: it needn't be told to try again", n.Name)})
 			p.did("node/"+n.Name, "unchanged", dry)
 			continue

@@ -251,7 +251,7 @@ func faultLines() []faultLine {
 					}))
 				}
 			},
-			story: []scene{sees(event(policy.ReasonAnotherUpdater, v1+" activated"), reboot)},
+			story: []scene{sees(event(policy.ReasonAnotherUpdater, "activated "+v1), reboot)},
 		},
 		{
 			// After the cordon, so it counts as the reboot; the stage was not activated, so it says nothing of the version.

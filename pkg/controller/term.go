@@ -246,7 +246,8 @@ func (t *Term) gather(ctx context.Context) (fleet.Snapshot, policy.Settings, err
 			n.UnavailableSince = since(t.away, n.UID, s.Now)
 			away[n.UID] = n.UnavailableSince
 		}
-		if n.Disrupted() && !n.AgentReady {
+		// While the node itself isn't Ready, none of its pods is called so.
+		if n.Disrupted() && n.Ready && !n.AgentReady {
 			n.AgentLostSince = since(t.deaf, n.UID, s.Now)
 			deaf[n.UID] = n.AgentLostSince
 		}

@@ -74,8 +74,8 @@ type Node struct {
 
 	// AgentPod tells if an agent's pod is on the node, AgentReady if it is Ready.
 	AgentPod, AgentReady bool
-	// AgentLostSince is since when this process has seen no Ready agent's pod on a node that the operator holds; zero if
-	// there is one, or that isn't known.
+	// AgentLostSince is since when this process has seen no Ready agent's pod on a Ready node that the operator holds; zero
+	// if there is one, or that isn't known.
 	AgentLostSince time.Time
 	// ControllerHere: this very controller runs there.
 	ControllerHere bool

@@ -37,8 +37,12 @@ const (
 // Unsupported begins the message of an agent whose host can't be updated in place.
 const Unsupported = "in-place updates are not supported by this host: "
 
-// AnotherUpdater begins the message of an agent that found somebody else's update on its host.
-const AnotherUpdater = "another updater: "
+// AnotherUpdater begins the message of an agent that found somebody else's update on its host, and HasActivated that of
+// one that a reset undoes.
+const (
+	AnotherUpdater = "another updater: "
+	HasActivated   = AnotherUpdater + "the host has activated "
+)
 
 // StepKind is what an agent does next.
 type StepKind string
@@ -279,7 +283,7 @@ const refreshing = "refreshing what is available: "
 func foreignActivation(h Host) string {
 	switch {
 	case h.State == HostReady:
-		return AnotherUpdater + "the host has " + orUnknown(h.Staged) + " activated, and its Node tells of no update that asked for it"
+		return HasActivated + orUnknown(h.Staged) + ", and its Node tells of no update that asked for it"
 	case h.ForeignBoot:
 		return AnotherUpdater + "the host will boot another partition set, activated outside the update API"
 	}

@@ -160,10 +160,10 @@ func TestNextStabilize(t *testing.T) {
 		{"the host is busy, and the answer isn't left to the next refresh", []change{locked(0)}, "wait"},
 		{"the host is busy for too long", []change{locked(26 * time.Minute), answered(marker.StateReady)}, "say error: the host has been busy..."},
 		{"which is told once", []change{locked(26 * time.Minute), answered(marker.StateError)}, "rest"},
-		{"an activation that nobody here asked for", []change{host(intent.HostReady, refreshed)}, "say error: another updater: the host has 1.2.0 activated..."},
+		{"an activation that nobody here asked for", []change{host(intent.HostReady, refreshed)}, "say error: another updater: the host has activated 1.2.0..."},
 		{"one that was told already", []change{host(intent.HostReady, refreshed), answered(marker.StateError),
 			with(func(v *intent.View) {
-				v.Report.Message = "another updater: the host has 1.2.0 activated, and its Node tells of no update that asked for it"
+				v.Report.Message = "another updater: the host has activated 1.2.0, and its Node tells of no update that asked for it"
 			})}, "rest"},
 		{"an activation outside the API", []change{with(func(v *intent.View) { v.Host.ForeignBoot = true })}, "say error: another updater: the host will boot another..."},
 		{"it has gone again", []change{answered(marker.StateError)}, "say ready"},

@@ -5,6 +5,10 @@ import (
 	"time"
 
 	"github.com/pkg/errors"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 )
 
 // hadPolicyKey holds the time when the controller first saw a policy. It outlives every process, so that the absence of
@@ -16,7 +20,18 @@ func (k *Cluster) HadPolicy() bool {
 	s := &k.slots
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.object != nil && s.object.Data[hadPolicyKey] != ""
+	return hadPolicy(s.object)
+}
+
+func hadPolicy(state *corev1.ConfigMap) bool { return state != nil && state.Data[hadPolicyKey] != "" }
+
+// HadPolicy reads live whether this cluster has had a policy.
+func HadPolicy(ctx context.Context, client kubernetes.Interface, namespace string) (bool, error) {
+	state, err := client.CoreV1().ConfigMaps(namespace).Get(ctx, StateConfigMap, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	return err == nil && hadPolicy(state), errors.Wrapf(err, "reading ConfigMap %s/%s", namespace, StateConfigMap)
 }
 
 // RecordPolicy notes that there is a policy, by compare-and-swap.

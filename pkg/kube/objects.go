@@ -92,8 +92,8 @@ func (o *Objects) Snapshot(now time.Time, defaults policy.Settings) (fleet.Snaps
 			// Nobody can tell here which one was good before.
 			set, s.PolicyProblem, s.NoPolicy = defaults, policyProblem(err), true
 		}
-	} else if o.State != nil && o.State.Data[hadPolicyKey] != "" {
-		s.PolicyProblem, s.NoPolicy = policyGone, true
+	} else if o.HadPolicy() {
+		s.PolicyProblem, s.NoPolicy = PolicyGone, true
 	}
 	if o.Acknowledged != nil {
 		s.Acknowledged, s.PolicyWarnings = acknowledged(o.Acknowledged)
@@ -115,6 +115,9 @@ func (o *Objects) Snapshot(now time.Time, defaults policy.Settings) (fleet.Snaps
 	o.slots(&s)
 	return s, set
 }
+
+// HadPolicy reports whether this cluster has had a policy.
+func (o *Objects) HadPolicy() bool { return hadPolicy(o.State) }
 
 // slots reads the list as the controller would find it: one that is missing it rebuilds from the nodes.
 func (o *Objects) slots(s *fleet.Snapshot) {

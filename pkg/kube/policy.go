@@ -135,13 +135,13 @@ func (p *Policy) Current() PolicyState {
 // good one, if this process knows it.
 func (s PolicyState) Required() PolicyState {
 	if !s.Stands && s.Problem == "" {
-		s.Settings, s.Problem, s.None = s.last, policyGone, true
+		s.Settings, s.Problem, s.None = s.last, PolicyGone, true
 	}
 	return s
 }
 
-// policyGone is the problem of a cluster that has had a policy and has none.
-const policyGone = "ConfigMap " + PolicyConfigMap + " is gone, and this cluster has had a policy: write it again, " +
+// PolicyGone is the problem of a cluster that has had a policy and has none.
+const PolicyGone = "ConfigMap " + PolicyConfigMap + " is gone, and this cluster has had a policy: write it again, " +
 	"or one that says no more than \"version: 1\" to go on with the defaults"
 
 func decodePolicy(config *corev1.ConfigMap, defaults policy.Settings) (policy.Settings, error) {

@@ -27,7 +27,7 @@ func TestWhomAFailureCountsAgainst(t *testing.T) {
 		{"the agent did not stage it in time", []change{preparing, issued(2 * time.Hour)}, policy.ReasonPrepareDeadline, false},
 		{"what was staged is gone: the power was lost before the cordon", []change{prepared, answers(marker.StateError, "gone")}, policy.ReasonPrepareFailed, false},
 		{"the node could not be drained", []change{draining, drain(fleet.Drain{Remaining: 1}), cordonedSince(time.Hour)}, policy.ReasonDrainDeadline, false},
-		{"the agent was away during the drain", []change{draining, agentLost(time.Hour)}, policy.ReasonAgentNotReady, false},
+		{"the agent was away during the drain", []change{draining, agentLost(time.Hour)}, policy.ReasonAgentLost, false},
 		{"the agent did not begin the reboot", []change{rebooting, issued(time.Hour)}, policy.ReasonRebootDeadline, false},
 		{"the activation failed: repository, disk or lock", []change{busy, answers(marker.StateError, "Metadata error")}, policy.ReasonRebootFailed, false},
 		{"the host did not reboot", []change{busy, activated, answers(marker.StateError, "did not reboot")}, policy.ReasonRebootFailed, false},
@@ -115,5 +115,16 @@ func TestDrainThatNothingLed(t *testing.T) {
 			assert.Equal(t, step.Act, intent.ActGiveBack)
 			assert.Equal(t, step.Change.Marks.Failure != nil, tc.fails)
 		})
+	}
+}
+
+// Where no agent at all is Ready the proxies are away: a drained node is given back, and that is no failure of it.
+func TestNoAgentIsReady(t *testing.T) {
+	for _, others := range []bool{true, false} {
+		n := node("a", draining, agentLost(time.Hour))
+		b := node("b", func(n *fleet.Node) { n.AgentReady = others })
+		_, step := find(t, policy.Plan(fleetOf([]fleet.Node{n, b}, "a"), policy.DefaultSettings()), "a")
+		assert.Equal(t, step.Reason, policy.ReasonAgentLost)
+		assert.Equal(t, step.Change.Marks.Failure != nil, others)
 	}
 }

@@ -29,7 +29,7 @@ func (p *planner) draining(n *fleet.Node) {
 	case m.Report.Available != m.Intent.Target && m.Report.Current != m.Intent.Target:
 		p.giveBack(n, phase, ReasonOfferWithdrawn, withdrawn(m), false)
 	case p.agentLost(n):
-		p.giveBack(n, phase, ReasonAgentNotReady, agentLost, true)
+		p.giveBack(n, phase, ReasonAgentLost, agentLost, p.agents > 0)
 	case p.leftInPlace(n):
 		p.withoutDrain(n)
 	case n.Drain != nil && n.Drain.Failed == "" && n.Drain.Remaining == 0 && n.AgentReady:
@@ -63,7 +63,7 @@ const agentPatience = 2 * time.Minute
 var agentLost = fmt.Sprintf("the node is well, and no agent pod has been Ready on it for %s: nothing could be asked of its host", agentPatience)
 
 // agentLost reports whether a node's agent has been away for too long. Without the kubelet's word there is nothing to be
-// said of the agent.
+// said of the agent. Where no agent at all is Ready the proxies are away, which is no failure of the node.
 func (p *planner) agentLost(n *fleet.Node) bool {
 	return n.Ready && !n.AgentReady && !n.AgentLostSince.IsZero() && p.past(n, n.AgentLostSince, agentPatience)
 }
@@ -209,7 +209,7 @@ func (p *planner) rebooting(n *fleet.Node) {
 			p.giveBack(n, phase, v.reason, v.sentence.String(), false)
 			return
 		case p.agentLost(n):
-			p.giveBack(n, phase, ReasonAgentNotReady, agentLost, true)
+			p.giveBack(n, phase, ReasonAgentLost, agentLost, p.agents > 0)
 			return
 		case p.past(n, m.Intent.Time, p.set.Deadlines.Reboot):
 			p.giveBack(n, phase, ReasonRebootDeadline,
@@ -223,7 +223,7 @@ func (p *planner) rebooting(n *fleet.Node) {
 		p.lostNode(n, missed(n))
 		return
 	}
-	if why, again := strings.CutPrefix(m.Report.Message, intent.ActivatingAgain); again && m.Report.Answer(m.Intent.ID) == marker.StateBusy {
+	if why, again := strings.CutPrefix(m.Report.Message, intent.ActivatingAgain); again && m.Report.Answer(m.Intent.ID) == marker.StateBusy && m.Report.ActivatedID != m.Intent.ID {
 		p.wait(n, phase, ReasonRebooting, say("the agent activates {s} again and again, since the host says: {s2}").with(m.Intent.Target, why))
 		return
 	}

@@ -74,9 +74,13 @@ func (p *planner) upToDate(n *fleet.Node) {
 
 func (p *planner) agentError(n *fleet.Node, phase intent.Phase) {
 	message := n.Marks.Report.Message
-	if activatedByOthers(n) {
-		p.wait(n, phase, ReasonAnotherUpdater, say("{s}; if it was this operator's, before the Node was made anew or its label taken off, the annotation {s2} undoes it").
-			with(strings.TrimPrefix(message, intent.AnotherUpdater), string(marker.KeyRetry)))
+	if other, ok := strings.CutPrefix(message, intent.AnotherUpdater); ok {
+		s := say("{s}; a reboot, or taking that back on the host, ends it").with(other)
+		if says(n, intent.HasActivated) {
+			s = say("{s}; if it was this operator's, before the Node was made anew or its label taken off, the annotation {s2} undoes it").
+				with(other, string(marker.KeyRetry))
+		}
+		p.wait(n, phase, ReasonAnotherUpdater, s)
 		return
 	}
 	if strings.HasPrefix(message, intent.Unsupported) {
@@ -86,9 +90,9 @@ func (p *planner) agentError(n *fleet.Node, phase intent.Phase) {
 	p.wait(n, phase, ReasonHostError, verbatim(message))
 }
 
-// activatedByOthers reports whether the agent found an update on its host that the Node tells nothing of.
-func activatedByOthers(n *fleet.Node) bool {
-	return n.Marks.Report.Answer(n.Marks.Intent.ID) == marker.StateError && strings.HasPrefix(n.Marks.Report.Message, intent.AnotherUpdater)
+// says reports whether the agent's answer is an error that begins so.
+func says(n *fleet.Node, beginning string) bool {
+	return n.Marks.Report.Answer(n.Marks.Intent.ID) == marker.StateError && strings.HasPrefix(n.Marks.Report.Message, beginning)
 }
 
 func orNoReason(s string) string {

@@ -63,6 +63,8 @@ type planner struct {
 	lost, late, staging, schedulable int
 	// staying is how many nodes the cluster has, but for those that are on their way out.
 	staying int
+	// agents is how many nodes of the plan have a Ready agent.
+	agents int
 	// failed is on how many nodes each version failed.
 	failed map[string]int
 	// verdicts, waves, answers and compared are what was found out so far in this plan of versions, of groups, of
@@ -112,6 +114,9 @@ func (p *planner) count() {
 			continue
 		}
 		ours++
+		if n.AgentReady {
+			p.agents++
+		}
 		if len(n.Problems) > 0 {
 			continue
 		}
@@ -304,7 +309,7 @@ func (p *planner) node(n *fleet.Node) {
 	case !n.Labelled():
 		p.leaving(n, phase)
 		return
-	case n.Marks.Retry && phase == intent.PhaseIdle && activatedByOthers(n):
+	case n.Marks.Retry && phase == intent.PhaseIdle && says(n, intent.HasActivated):
 		c := begin(n, p.Now, marker.ActionResetState, p.set.Deadlines.Prepare, ReasonResetting, resettingMessage)
 		c.Marks.Failure, c.DropRetry = nil, true
 		p.step(n, phase, intent.ActReset, ReasonRetryWanted, "what is activated on the host is undone by the user's wish", c)

@@ -139,6 +139,7 @@ const (
 	ReasonEvictionRefused Reason = "EvictionRefused"
 	ReasonVolumesDeadline Reason = "VolumesDeadline"
 	ReasonHookFailed      Reason = "HookFailed"
+	ReasonAgentLost       Reason = "AgentLost"
 	ReasonRebootDeadline  Reason = "RebootDeadline"
 	ReasonRebootFailed    Reason = "RebootFailed"
 	ReasonRolledBack      Reason = "RolledBack"
@@ -161,7 +162,7 @@ var reasons = []Reason{
 	ReasonReturning, ReasonPodsAwaited, ReasonSoaking, ReasonWorkloadsAwaited, ReasonUnwell, ReasonResetting, ReasonLost, ReasonLeaving,
 	ReasonManaged, ReasonUpdateAvailable, ReasonLooking, ReasonCordoned, ReasonDrained, ReasonSingleNode, ReasonRebootedEarly, ReasonUncordoned,
 	ReasonUpdated, ReasonVerified, ReasonSoakRestarted, ReasonResetDone, ReasonAlreadyOnTarget, ReasonOfferWithdrawn,
-	ReasonPrepareFailed, ReasonPrepareDeadline, ReasonDrainDeadline, ReasonEvictionRefused, ReasonVolumesDeadline, ReasonHookFailed, ReasonRebootDeadline, ReasonRebootFailed,
+	ReasonPrepareFailed, ReasonPrepareDeadline, ReasonDrainDeadline, ReasonEvictionRefused, ReasonVolumesDeadline, ReasonHookFailed, ReasonAgentLost, ReasonRebootDeadline, ReasonRebootFailed,
 	ReasonRolledBack, ReasonWorkloadsUnwell, ReasonCordonTaken, ReasonRetryWanted, ReasonClockCorrected, ReasonSlotOrphaned, ReasonNodeGone,
 }
 
@@ -187,7 +188,7 @@ func (r Reason) Patient() bool {
 func (r Reason) Troubling() bool {
 	switch r {
 	case ReasonMarksUnreadable, ReasonInterfaceUnsupported, ReasonAnotherUpdater, ReasonHostError, ReasonLost, ReasonTooManyLost, ReasonStateUnreadable,
-		ReasonUnwell, ReasonPrepareFailed, ReasonPrepareDeadline, ReasonDrainDeadline, ReasonEvictionRefused, ReasonVolumesDeadline, ReasonHookFailed, ReasonRebootDeadline,
+		ReasonUnwell, ReasonPrepareFailed, ReasonPrepareDeadline, ReasonDrainDeadline, ReasonEvictionRefused, ReasonVolumesDeadline, ReasonHookFailed, ReasonAgentLost, ReasonRebootDeadline,
 		ReasonRebootFailed, ReasonRolledBack, ReasonWorkloadsUnwell, ReasonEvictionBlocked, ReasonDrainFailing, ReasonCheckFailing, ReasonBudgetBlocks, ReasonPodProtected:
 		return true
 	}

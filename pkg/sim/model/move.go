@@ -230,7 +230,7 @@ func (e *expansion) ofPeople() {
 	} else {
 		annotate(fault, "a human pauses the node", marker.KeyPaused, new("p"))
 	}
-	if !d.marks.Retry && (d.marks.Failure != nil || d.marks.Report.State == marker.StateError && strings.HasPrefix(d.marks.Report.Message, intent.AnotherUpdater)) {
+	if !d.marks.Retry && (d.marks.Failure != nil || d.marks.Report.State == marker.StateError && strings.HasPrefix(d.marks.Report.Message, intent.HasActivated)) {
 		annotate(human, "a human wants a retry", marker.KeyRetry, new(""))
 	}
 	if c.cur.labelled {
