@@ -66,7 +66,7 @@ func (k configKey) remove(ctx context.Context, client kubernetes.Interface, dry 
 	return removed, err
 }
 
-// patch gives the key another value, nil takes it out, if nobody wrote to the object since it was read.
+// patch gives the key another value, nil takes it out, unless the object was written to since it was read.
 func (k configKey) patch(ctx context.Context, client kubernetes.Interface, dry *dryRun, read *corev1.ConfigMap, value *string) error {
 	body, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"resourceVersion": read.ResourceVersion}, "data": map[string]*string{k.key: value}})

@@ -37,8 +37,8 @@ const (
 // Unsupported begins the message of an agent whose host can't be updated in place.
 const Unsupported = "in-place updates are not supported by this host: "
 
-// AnotherUpdater begins the message of an agent that found somebody else's update on its host, and HasActivated that of
-// one that a reset undoes.
+// AnotherUpdater begins the message of an agent that found an update on its host that the Node tells nothing of, and
+// HasActivated that of one that a reset undoes.
 const (
 	AnotherUpdater = "another updater: "
 	HasActivated   = AnotherUpdater + "the host has activated "

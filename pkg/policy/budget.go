@@ -21,8 +21,8 @@ type budget struct {
 	held, others int
 	// gone are slots of nodes that are gone, or not seen yet: they may be of any part of the fleet.
 	gone int
-	// names are the first of those that use it up, theirs tells which of them are out by somebody else's hand, and until
-	// for how long these count; zero if that isn't known yet.
+	// names are the first of those that use it up. theirs tells which of them the operator didn't take out of service, and
+	// until how long these count; zero if that isn't known yet.
 	names  []string
 	theirs [maxNames]bool
 	until  [maxNames]time.Time
