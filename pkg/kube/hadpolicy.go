@@ -36,13 +36,7 @@ func HadPolicy(ctx context.Context, client kubernetes.Interface, namespace strin
 
 // RecordPolicy notes that there is a policy, by compare-and-swap.
 func (k *Cluster) RecordPolicy(ctx context.Context, now time.Time) error {
-	ctx, cancel := context.WithTimeout(ctx, requestTime)
-	defer cancel()
-	s := &k.slots
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.object == nil {
-		return errors.WithMessage(ErrConflict, "recording that there is a policy")
-	}
-	return s.put(ctx, "recording that there is a policy", map[string]string{hadPolicyKey: now.UTC().Format(time.RFC3339)})
+	return k.slots.record(ctx, "recording that there is a policy", hadPolicyKey, func(string) (string, error) {
+		return now.UTC().Format(time.RFC3339), nil
+	})
 }

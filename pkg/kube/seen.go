@@ -40,26 +40,17 @@ func seen(value string) map[string]time.Time {
 
 // RecordVersions notes versions that are seen for the first time, by compare-and-swap.
 func (k *Cluster) RecordVersions(ctx context.Context, versions []string, now time.Time) error {
-	ctx, cancel := context.WithTimeout(ctx, requestTime)
-	defer cancel()
-	s := &k.slots
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.object == nil {
-		return errors.WithMessage(ErrConflict, "recording versions")
-	}
-	known := seen(s.object.Data[seenKey])
-	for _, v := range versions {
-		if _, ok := known[v]; !ok {
-			known[v] = now.UTC().Truncate(time.Second)
+	return k.slots.record(ctx, "recording versions", seenKey, func(stands string) (string, error) {
+		known := seen(stands)
+		for _, v := range versions {
+			if _, ok := known[v]; !ok {
+				known[v] = now.UTC().Truncate(time.Second)
+			}
 		}
-	}
-	forget(known)
-	value, err := json.Marshal(known)
-	if err != nil {
-		return errors.Wrap(err, "encoding versions")
-	}
-	return s.put(ctx, "recording versions", map[string]string{seenKey: string(value)})
+		forget(known)
+		value, err := json.Marshal(known)
+		return string(value), errors.Wrap(err, "encoding versions")
+	})
 }
 
 // forget drops the versions that have been known for longest.

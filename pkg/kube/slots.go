@@ -109,6 +109,22 @@ func (k *Cluster) ChangeSlots(ctx context.Context, add map[string]string, remove
 	return s.put(ctx, "writing slots", values)
 }
 
+// record gives one key the value that change makes of the one that stands there, by compare-and-swap.
+func (s *slots) record(ctx context.Context, doing, key string, change func(stands string) (string, error)) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.object == nil {
+		return errors.WithMessage(ErrConflict, doing)
+	}
+	value, err := change(s.object.Data[key])
+	if err != nil {
+		return err
+	}
+	return s.put(ctx, doing, map[string]string{key: value})
+}
+
 // put writes values into the object as it was read last, if nobody wrote to it since. Whatever comes of it, the
 // object is read again before it is written again, unless it was written now.
 func (s *slots) put(ctx context.Context, doing string, values map[string]string) error {

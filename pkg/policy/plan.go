@@ -217,7 +217,7 @@ func (p *planner) otherwiseOut(n *fleet.Node) bool {
 	return end.IsZero() || p.Now.Before(end)
 }
 
-// countsUntil is until when a node that is out of service by somebody else's hand uses up budgets; zero if this process
+// countsUntil is until when a node that the operator didn't take out of service uses up budgets; zero if this process
 // doesn't know since when it is.
 func (p *planner) countsUntil(n *fleet.Node) time.Time {
 	if n.UnavailableSince.IsZero() {

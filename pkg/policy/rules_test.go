@@ -375,7 +375,7 @@ func TestUngrouped(t *testing.T) {
 	}
 }
 
-// A node that somebody else took out of service is named with the time until which it holds the others up.
+// A node that was taken out of service by hand is named with the time until which it holds the others up.
 func TestForeignCordonSaysUntilWhen(t *testing.T) {
 	theirs := node("b", func(n *fleet.Node) { n.Unschedulable, n.UnavailableSince = true, now.Add(-20*time.Minute) })
 	got, _ := find(t, policy.Plan(fleetOf([]fleet.Node{node("a", prepared), theirs}), policy.DefaultSettings()), "a")

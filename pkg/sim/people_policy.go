@@ -55,7 +55,7 @@ func (w *world) breakPolicy(f Fault) bool {
 // byDefault is the policy of those who have no wish any more.
 const byDefault = "version: 1\n"
 
-// deletePolicy takes the policy away, and later writes it again: nobody meant it.
+// deletePolicy takes the policy away, and later writes it again, as after a prune by mistake.
 func (w *world) deletePolicy(f Fault) bool {
 	before := w.server.ConfigMap(namespace, kube.PolicyConfigMap)
 	if before == nil {
