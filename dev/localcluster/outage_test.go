@@ -62,8 +62,8 @@ func TestAPIServerIsKilled(t *testing.T) {
 	})
 }
 
-// With no proxy left agents can't hear of anything: they say so, and no node begins an update that it couldn't end. With
-// the proxies back all of them go on.
+// With no proxy left agents can't hear of anything: they say so before the next version is there, so that no node has
+// begun with it. With the proxies back all of them go on.
 func TestNoProxyIsLeft(t *testing.T) {
 	w := inWorld(t)
 	scale := func(replicas string) {
@@ -71,20 +71,18 @@ func TestNoProxyIsLeft(t *testing.T) {
 		_, err := w.Kubectl(t.Context(), "-n", localcluster.Namespace, "scale", "deployment/update-operator-proxy", "--replicas="+replicas)
 		assert.NilError(t, err)
 	}
-	w.rollout(t, func() {
-		scale("0")
-		assert.NilError(t, localcluster.Await(t.Context(), "each node waits for its agent", bound, func() (bool, error) {
-			plan, err := w.plan(t.Context())
-			waiting := 0
-			for _, n := range plan.Nodes {
-				if n.Reason == policy.ReasonAgentNotReady {
-					waiting++
-				}
+	scale("0")
+	assert.NilError(t, localcluster.Await(t.Context(), "each node waits for its agent", bound, func() (bool, error) {
+		plan, err := w.plan(t.Context())
+		waiting := 0
+		for _, n := range plan.Nodes {
+			if n.Reason == policy.ReasonAgentNotReady {
+				waiting++
 			}
-			return waiting == nodeCount, err
-		}))
-		scale("2")
-	})
+		}
+		return waiting == nodeCount, err
+	}))
+	w.rollout(t, func() { scale("2") })
 }
 
 // The host makes a new socket while it prepares an update. The agent's leads nowhere; it ends, and its next

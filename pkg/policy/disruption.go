@@ -215,6 +215,9 @@ func (p *planner) rebooting(n *fleet.Node) {
 			p.giveBack(n, phase, ReasonRebootDeadline,
 				fmt.Sprintf("the agent did not begin the reboot within %s", p.set.Deadlines.Reboot), true)
 			return
+		case !n.AgentReady:
+			p.wait(n, phase, ReasonAgentNotReady, say("drained, to reboot into {s}; no agent pod is Ready on the node").with(m.Intent.Target))
+			return
 		}
 		p.wait(n, phase, ReasonRebooting, say("the agent was asked to reboot into {s}").with(m.Intent.Target))
 		return

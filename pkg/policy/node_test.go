@@ -61,6 +61,7 @@ func TestOneNode(t *testing.T) {
 		{"the offer is withdrawn while staging", []change{preparing, offered("")}, "Preparing GiveBack OfferWithdrawn"},
 		{"an agent's error on a withdrawn offer is no failure", []change{preparing, offered(v3), answers(marker.StateError, "not offered")}, "Preparing GiveBack OfferWithdrawn"},
 		{"staging takes too long", []change{preparing, issued(time.Hour)}, "Preparing GiveBack PrepareDeadline"},
+		{"staging, and the agent is away", []change{preparing, agentAway}, "Preparing wait AgentNotReady"},
 		{"a deadline doesn't fire at first sight", []change{preparing, issued(time.Hour), firstLook}, "Preparing wait Preparing"},
 		{"an answer beats the deadline", []change{prepared, issued(time.Hour)}, "Prepared Cordon Cordoned"},
 		{"a beginning implausibly far in the future has gone by", []change{preparing, issued(-25 * time.Hour)}, "Preparing GiveBack PrepareDeadline"},
@@ -103,6 +104,7 @@ func TestOneNode(t *testing.T) {
 
 		// Rebooting.
 		{"asked to reboot", []change{rebooting}, "Rebooting wait Rebooting"},
+		{"asked to reboot, and the agent is away", []change{rebooting, agentAway}, "Rebooting wait AgentNotReady"},
 		{"paused before busy", []change{rebooting, paused}, "Rebooting GiveBack Paused"},
 		{"uncordoned before busy", []change{rebooting, schedulable}, "Rebooting GiveBack CordonTaken"},
 		{"never begun", []change{rebooting, issued(time.Hour)}, "Rebooting GiveBack RebootDeadline"},

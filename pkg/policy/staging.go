@@ -25,6 +25,8 @@ func (p *planner) preparing(n *fleet.Node) {
 	case p.past(n, m.Intent.Time, p.set.Deadlines.Prepare):
 		p.giveBack(n, phase, ReasonPrepareDeadline,
 			fmt.Sprintf("the agent did not stage %s within %s", m.Intent.Target, p.set.Deadlines.Prepare), true)
+	case !n.AgentReady:
+		p.wait(n, phase, ReasonAgentNotReady, say("to stage {s}; no agent pod is Ready on the node").with(m.Intent.Target))
 	default:
 		p.wait(n, phase, ReasonPreparing, say("the agent stages {s}").with(m.Intent.Target))
 	}
