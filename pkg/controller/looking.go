@@ -36,7 +36,8 @@ func (t *Term) look(ctx context.Context, step policy.Step) {
 	l.running = true
 	t.mu.Unlock()
 	t.c.Spawn(func() {
-		found := fleet.Forecast{}
+		// It tells of this moment, however long the process is held up in the middle of it.
+		found := fleet.Forecast{At: t.c.Now()}
 		var err error
 		found.Obstacle, found.Message, err = t.c.Drainer.Forecast(ctx, step.Node, *step.Eviction)
 		if err == nil && found.Obstacle == fleet.ObstacleNone && step.Check != nil {
@@ -63,8 +64,7 @@ func (t *Term) foreseen(l *looking, found fleet.Forecast) {
 	default:
 		l.pause = min(2*l.pause, lookLate)
 	}
-	found.At = t.c.Now()
-	found.Next = found.At.Add(l.pause)
+	found.Next = t.c.Now().Add(l.pause)
 	l.found = &found
 	t.Changed()
 }

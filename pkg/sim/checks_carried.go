@@ -64,7 +64,7 @@ func (c *checks) asks(actor string, n *corev1.Node, id string) {
 		c.w.violate("S6", "%s asks hooks on %s by %s once more", actor, n.Name, id)
 	case !has(n, marker.KeyDisruption):
 		c.w.violate("S6", "%s asks hooks on %s, which is not in our hands", actor, n.Name)
-	case annotation(n, marker.KeyActionWanted) == string(marker.ActionPrepareUpdate) && k.out.empty.IsZero() && !c.leftInPlace(p, n, p.decided.shown):
+	case marker.Action(annotation(n, marker.KeyActionWanted)).Stages() && k.out.empty.IsZero() && !c.leftInPlace(p, n, p.decided.shown):
 		c.w.violate("S2", "%s asks hooks on %s, which is not drained", actor, n.Name)
 	}
 }
@@ -93,12 +93,13 @@ func (c *checks) couldGo(actor string, n *corev1.Node) {
 		return
 	}
 	c.count("S6")
-	looked := p.foreseen[n.Name]
-	if looked == 0 {
+	look, ok := p.foreseen[n.Name]
+	looked := look.revision
+	if !ok {
 		c.w.violate("S6", "%s cordons %s and has not looked at its pods", actor, n.Name)
 		return
 	}
-	if age := p.decided.real.Sub(c.when(looked)); age > freshFor+passTime && !p.jumped {
+	if age := p.decided.real.Sub(look.at); age > freshFor+passTime && !p.jumped {
 		c.w.violate("S6", "%s cordons %s by what it saw %s ago", actor, n.Name, age)
 	}
 	for _, pod := range c.w.server.PodsOn(n.Name) {

@@ -57,9 +57,9 @@ type controllerProcess struct {
 	// looked is the revision at which it last listed a node's pods, and alone that at which it last saw that there was
 	// no other node.
 	looked, alone map[string]int64
-	// foreseen is the revision at which its last look at a node before the cordon began, and checked that of its last look
+	// foreseen is when its last look at a node before the cordon began, and checked the revision of its last look
 	// at what a node carries.
-	foreseen map[string]int64
+	foreseen map[string]glance
 	checked  map[lookedFor]int64
 	term     *controller.Term
 	// jumped: its clock did, jumpedAt the last time, so nothing that it measures can be measured again.
@@ -87,7 +87,7 @@ func (c *controllerProcess) start() {
 	c.process = c.w.newProcess(c.name)
 	c.process.clock = offset
 	c.leading, c.term, c.looked = false, nil, map[string]int64{}
-	c.alone, c.foreseen, c.checked = map[string]int64{}, map[string]int64{}, map[lookedFor]int64{}
+	c.alone, c.foreseen, c.checked = map[string]int64{}, map[string]glance{}, map[lookedFor]int64{}
 	c.told, c.decided = told{w: c.w, defaults: c.settings, last: c.settings, none: true}, decision{}
 	c.process.spawn(c.w.between(0, time.Second), c.main)
 }
@@ -209,12 +209,18 @@ func (l looking) Pods(ctx context.Context, node string, e policy.Eviction) ([]co
 
 // Forecast is for controller.Drainer.
 func (l looking) Forecast(ctx context.Context, node string, e policy.Eviction) (fleet.Obstacle, string, error) {
-	began := l.c.w.server.Revision()
+	began := glance{l.c.w.server.Revision(), l.c.w.now}
 	o, message, err := l.Drainer.Forecast(ctx, node, e)
 	if err == nil && l.c.w.running != nil {
 		l.c.foreseen[node] = began
 	}
 	return o, message, err
+}
+
+// glance is the revision that the server was at when a look at it began, and when that was.
+type glance struct {
+	revision int64
+	at       time.Time
 }
 
 // lookedFor is what is looked for on a node.
