@@ -2,6 +2,7 @@ package agent_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -194,6 +195,20 @@ func TestHostShortOfMemory(t *testing.T) {
 	assert.Equal(t, w.node.report().Message, "refreshing what is available: the host has not looked since it booted")
 	begun := w.clock.Now()
 	w.until("ready", w.answered(marker.StateReady))
+	assert.Assert(t, w.clock.Now().Sub(begun) <= 3*time.Minute)
+}
+
+// The first refresh of a boot that is called done without having looked (F34) doesn't make a host up to date: it is told,
+// and tried again within minutes.
+func TestARefreshThatDidNotLook(t *testing.T) {
+	w := newWorld(t)
+	assert.NilError(t, w.host.SetFaults(hostsim.Fault{ID: hostsim.F34, Count: 1}))
+	w.want(marker.ActionStabilize, "")
+	w.until("error", w.answered(marker.StateError))
+	assert.Assert(t, strings.Contains(w.node.report().Message, "names no release, not even its own"), w.node.report().Message)
+	begun := w.clock.Now()
+	w.until("ready", w.answered(marker.StateReady))
+	assert.Equal(t, w.node.report().Available, target)
 	assert.Assert(t, w.clock.Now().Sub(begun) <= 3*time.Minute)
 }
 

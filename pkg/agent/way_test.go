@@ -127,6 +127,26 @@ func TestFailedActivationEndsInAnErrorWithoutAReboot(t *testing.T) {
 	assert.Equal(t, w.host.Snapshot().Counters.RebootsAsked, 0)
 }
 
+// A node that has waited for its turn is asked once more before it is taken out of service, and a repository that is down
+// by then is told while the node still serves; nothing is written to its disk again.
+func TestARepositoryThatIsDownBeforeTheCordon(t *testing.T) {
+	w := newWorld(t)
+	w.staged()
+	before := w.commands(hostsim.Refresh)
+	w.want(marker.ActionConfirmUpdate, "")
+	w.until("confirmed", w.answered(marker.StateReady))
+	assert.Equal(t, w.commands(hostsim.Refresh), before+1)
+	assert.Equal(t, w.commands(hostsim.Prepare), 1)
+	w.rest()
+
+	assert.NilError(t, w.host.SetFaults(hostsim.Fault{ID: hostsim.F3}))
+	w.want(marker.ActionConfirmUpdate, "")
+	w.until("told", w.answered(marker.StateError))
+	assert.Assert(t, strings.HasPrefix(w.node.report().Message, "refreshing what is available: Metadata error"), w.node.report().Message)
+	assert.Equal(t, w.commands(hostsim.Prepare), 1)
+	assert.Equal(t, string(w.host.Snapshot().State), "Staged")
+}
+
 // A repository that is down for a while delays the activation, and nothing more: the node is drained already.
 func TestActivationWaitsForTheRepository(t *testing.T) {
 	w := newWorld(t)

@@ -195,7 +195,7 @@ func judgeReady(w Write, i marker.Intent, report marker.Report) *Refusal {
 		if report.BootID == "" || report.BootID == i.RebootFrom {
 			return refuse(ReasonUnproven, "annotation %q does not show that the host rebooted", marker.KeyBootID)
 		}
-	case marker.ActionPrepareUpdate:
+	case marker.ActionPrepareUpdate, marker.ActionConfirmUpdate:
 		before, _ := marker.DecodeReport(w.Live.Annotations)
 		if before.Answer(i.ID) == marker.StateError && report.Current != i.Target {
 			return refuse(ReasonUnproven, "intent %q was answered with an error already, and the host does not run %s", i.ID, i.Target)

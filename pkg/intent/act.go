@@ -17,6 +17,8 @@ const (
 	ActStabilize Act = "Stabilize"
 	// ActPrepare begins an attempt.
 	ActPrepare Act = "Prepare"
+	// ActConfirm asks whether what was staged some time ago stands, and whether the repository answers.
+	ActConfirm Act = "Confirm"
 	// ActLook is a look at what would keep a drain from its end; it writes nothing to the node.
 	ActLook Act = "Look"
 	// ActCordon takes a slot and cordons, in this order; the cordon, disruption and reboot-from are one patch.
@@ -66,6 +68,7 @@ type Transition struct {
 var transitions = []Transition{
 	{ActStabilize, []Phase{PhaseNew, PhaseIdle, PhasePreparing, PhasePrepared, PhaseResetting}, marker.ActionStabilize, PhaseIdle},
 	{ActPrepare, []Phase{PhaseIdle}, marker.ActionPrepareUpdate, PhasePreparing},
+	{ActConfirm, []Phase{PhasePrepared}, marker.ActionConfirmUpdate, PhasePreparing},
 	{ActLook, []Phase{PhasePrepared}, "", ""},
 	{ActCordon, []Phase{PhasePrepared}, "", PhaseDraining},
 	{ActDrain, []Phase{PhaseDraining}, "", ""},

@@ -101,6 +101,8 @@ func Next(v View) Step {
 	switch v.Intent.Action {
 	case marker.ActionPrepareUpdate:
 		return prepare(v, answer)
+	case marker.ActionConfirmUpdate:
+		return confirm(v, answer)
 	case marker.ActionRebootUpdate:
 		return reboot(v, answer)
 	case marker.ActionResetState:
@@ -121,7 +123,7 @@ func FactsOf(v View, operatorVersion string) marker.Report {
 	switch {
 	case h.ChosenKnown:
 		r.Available = h.Chosen
-	case h.State == HostIdle && h.Last.Command == CommandRefresh && h.Last.Success:
+	case h.State == HostIdle && h.Last.Command == CommandRefresh && h.Last.Success && !h.SawNothing:
 		// It looked, and nothing is offered: what was offered before is withdrawn.
 		r.Available = ""
 	}
@@ -272,12 +274,17 @@ func unrefreshed(v View) string {
 		return refreshing + vanished(a)
 	case v.Host.State == HostUninitialized:
 		return refreshing + "the host has not looked since it booted"
+	case v.Host.SawNothing:
+		return refreshing + sawNothing
 	}
 	return ""
 }
 
-// refreshing begins the message about a refresh that came to nothing.
-const refreshing = "refreshing what is available: "
+// refreshing begins the message about a refresh that came to nothing, and sawNothing ends one.
+const (
+	refreshing = "refreshing what is available: "
+	sawNothing = "the host calls it done and names no release, not even its own: it may not have looked, or its repository holds nothing for its variant"
+)
 
 // foreignActivation says who else is about to change the version of this host; empty if nobody is.
 func foreignActivation(h Host) string {
@@ -320,10 +327,7 @@ func prepare(v View, answer marker.State) Step {
 		return locked(v, answer)
 	}
 	if answer == marker.StateReady {
-		if v.Report.BootID != h.BootID || h.State != HostStaged || h.Staged != target || overwritten(h, target) {
-			return report(marker.StateError, "the prepared update is gone: the host was rebooted or changed by somebody else")
-		}
-		return keepFresh(v)
+		return keep(v)
 	}
 	if staged(h, target) {
 		return report(marker.StateReady, "")
@@ -337,23 +341,66 @@ func prepare(v View, answer marker.State) Step {
 	if done, died := ended(v, CommandPrepare); done {
 		return prepared(v, died)
 	}
-	if h.State == HostUninitialized || !h.ChosenKnown || h.Chosen != target {
-		if v.Asked.Command == CommandRefresh && v.Asked.ID == v.Intent.ID {
-			if step, ok := settle(v, CommandRefresh); ok {
-				return step
-			}
-			if _, died := ended(v, CommandRefresh); died {
-				return report(marker.StateError, "%s", refreshing+vanished(v.Asked))
-			}
-			if h.Last.Command == CommandRefresh && !h.Last.Success {
-				return report(marker.StateError, "%s", refreshing+problem(h))
-			}
-			return report(marker.StateError, "the host does not offer %s any more", target)
-		}
-		return command(CommandRefresh)
+	if !chosen(h, target) {
+		return refresh(v)
 	}
 	return ask(v, answer, CommandPrepare)
 }
+
+// confirm looks once more, before the node is taken out of service for it, whether what was prepared stands and the
+// repository answers: an activation loads that too. Nothing on the host is changed.
+func confirm(v View, answer marker.State) Step {
+	h, target := v.Host, v.Intent.Target
+	switch {
+	case answer == marker.StateError || h.Locked && answer == marker.StateReady:
+		return keepFresh(v)
+	case h.Locked:
+		return locked(v, answer)
+	case answer == marker.StateReady:
+		return keep(v)
+	case !stands(h, target) || !staged(h, target) && !proven(v):
+		return report(marker.StateError, "%s", preparedIsGone)
+	case v.Asked.Command == CommandRefresh && v.Asked.ID == v.Intent.ID && v.Host.Last.Timestamp != v.Asked.Before && chosen(h, target):
+		return report(marker.StateReady, "")
+	}
+	return refresh(v)
+}
+
+// refresh asks the host once, for the intent, whether it still offers the target.
+func refresh(v View) Step {
+	h := v.Host
+	if v.Asked.Command != CommandRefresh || v.Asked.ID != v.Intent.ID {
+		return command(CommandRefresh)
+	}
+	if step, ok := settle(v, CommandRefresh); ok {
+		return step
+	}
+	_, died := ended(v, CommandRefresh)
+	switch {
+	case died:
+		return report(marker.StateError, "%s", refreshing+vanished(v.Asked))
+	case h.Last.Command == CommandRefresh && !h.Last.Success:
+		return report(marker.StateError, "%s", refreshing+problem(h))
+	case h.SawNothing:
+		return report(marker.StateError, "%s", refreshing+sawNothing)
+	}
+	return report(marker.StateError, "the host does not offer %s any more", v.Intent.Target)
+}
+
+// chosen reports whether the host's last refresh chose target.
+func chosen(h Host, target string) bool {
+	return h.State != HostUninitialized && h.ChosenKnown && h.Chosen == target
+}
+
+// keep looks after what was answered with ready.
+func keep(v View) Step {
+	if v.Report.BootID != v.Host.BootID || !stands(v.Host, v.Intent.Target) {
+		return report(marker.StateError, "%s", preparedIsGone)
+	}
+	return keepFresh(v)
+}
+
+const preparedIsGone = "the prepared update is gone: the host was rebooted or changed by somebody else"
 
 // busy begins an intent, or takes up what an earlier process began. The words of the latter are this
 // process's own, so that the write changes something: one that doesn't leaves the resourceVersion as it
@@ -380,6 +427,17 @@ func ask(v View, answer marker.State, c Command) Step {
 func staged(h Host, target string) bool {
 	return h.State == HostStaged && h.Last.Command == CommandPrepare && h.Last.Success &&
 		h.Last.Started == target && h.Staged == target
+}
+
+// stands reports whether the host still has target staged, by its record.
+func stands(h Host, target string) bool {
+	return h.State == HostStaged && h.Staged == target && !overwritten(h, target)
+}
+
+// proven reports whether the report before the intent's answer proves the stage: it is the one on the prepare, since
+// only then the intent is issued.
+func proven(v View) bool {
+	return v.Report.State == marker.StateReady && v.Report.BootID == v.Host.BootID
 }
 
 // overwritten reports whether the last command was a prepare of something else, or one that failed. The host's record
@@ -451,9 +509,7 @@ func beginReboot(v View) Step {
 	if h.Locked {
 		return locked(v, marker.StateNone)
 	}
-	// The report before this intent's answer is the one on the prepare, so ready in this boot proves the stage.
-	proven := staged(h, target) || (v.Report.State == marker.StateReady && v.Report.BootID == h.BootID)
-	if h.State != HostStaged || h.Staged != target || !proven || overwritten(h, target) {
+	if !stands(h, target) || !staged(h, target) && !proven(v) {
 		return report(marker.StateError, "%s is not staged on the host any more", target)
 	}
 	return report(marker.StateBusy, "")

@@ -77,6 +77,12 @@ func failed(c intent.Command, problem string) intent.LastCommand {
 	return intent.LastCommand{Command: c, Timestamp: "t9", Problem: problem}
 }
 
+// silent is a host that names no release after its first refresh in this boot.
+func silent(v *intent.View) {
+	host(intent.HostIdle, intent.LastCommand{Command: intent.CommandRefresh, Success: true, Timestamp: "t9"})(v)
+	v.Host.Chosen, v.Host.SawNothing = "", true
+}
+
 func locked(since time.Duration) change {
 	return func(v *intent.View) {
 		v.Host = intent.Host{BootID: v.Host.BootID, Version: v.Host.Version, Locked: true}
@@ -157,6 +163,8 @@ func TestNextStabilize(t *testing.T) {
 		{"also if it was up to date before", []change{unoffered, host(intent.HostIdle, failed(intent.CommandRefresh, "no route")), answered(marker.StateReady)}, "say error: refreshing what is available: no route"},
 		{"the refresh left no record", []change{unoffered, host(intent.HostIdle, intent.LastCommand{}), asked(intent.CommandRefresh, ""), unchanged(3)}, "say error: refreshing what is available: the host's command ended without a record"},
 		{"the refresh was asked for, and the host has not looked", []change{unoffered, host(intent.HostUninitialized, intent.LastCommand{})}, "say error: refreshing what is available: the host has not looked since it booted"},
+		{"the refresh is called done, and names no release (F34): that isn't up to date", []change{unoffered, silent}, "say error: refreshing what is available: the host calls it done and names no release..."},
+		{"an update that is known stands then", []change{silent}, "say ready"},
 		{"the host is busy, and the answer isn't left to the next refresh", []change{locked(0)}, "wait"},
 		{"the host is busy for too long", []change{locked(26 * time.Minute), answered(marker.StateReady)}, "say error: the host has been busy..."},
 		{"which is told once", []change{locked(26 * time.Minute), answered(marker.StateError)}, "rest"},
@@ -195,6 +203,7 @@ func TestNextPrepare(t *testing.T) {
 		{"another choice is refreshed once", []change{with(func(v *intent.View) { v.Host.Chosen = v3 })}, "ask refresh"},
 		{"and is then an error", []change{with(func(v *intent.View) { v.Host.Chosen = v3 }), asked(intent.CommandRefresh, "t0")}, "say error: the host does not offer 1.2.0 any more"},
 		{"a refresh that failed", []change{host(intent.HostIdle, failed(intent.CommandRefresh, "no route")), asked(intent.CommandRefresh, "t1")}, "say error: refreshing what is available: no route"},
+		{"a refresh that is called done and names no release (F34)", []change{silent, asked(intent.CommandRefresh, "t1")}, "say error: refreshing what is available: the host calls it done..."},
 		{"another version found activated is deactivated, after busy", []change{host(intent.HostReady, refreshed)}, "say busy"},
 		{"and only then", []change{host(intent.HostReady, refreshed), affirmed}, "ask deactivate"},
 		{"which can fail", []change{host(intent.HostReady, failed(intent.CommandDeactivate, "no")), affirmed, asked(intent.CommandDeactivate, "t1")}, "say error: deactivating 1.2.0: no"},
@@ -206,6 +215,32 @@ func TestNextPrepare(t *testing.T) {
 		{"an error stands", []change{answered(marker.StateError)}, "rest"},
 		{"already on the target", []change{booted(v2)}, "say ready: already running 1.2.0"},
 		{"on the target by somebody else's reboot after an error", []change{answered(marker.StateError), booted(v2)}, "say ready: already running 1.2.0"},
+	})
+}
+
+// A node that has waited for its turn may have a repository that is down by now, and an activation needs it.
+func TestNextConfirm(t *testing.T) {
+	staged := host(intent.HostStaged, written)
+	looked := with(func(v *intent.View) {
+		v.Host.State, v.Host.Staged, v.Host.Chosen, v.Host.ChosenKnown = intent.HostStaged, v2, v2, true
+		v.Host.Last = intent.LastCommand{Command: intent.CommandRefresh, Success: true, Timestamp: "t3"}
+	})
+	check(t, marker.ActionConfirmUpdate, []line{
+		{"the repository is asked", []change{staged}, "ask refresh"},
+		{"it is asked again for this intent, however lately for another", []change{looked}, "ask refresh"},
+		{"it is at it", []change{locked(time.Second), asked(intent.CommandRefresh, "t2")}, "wait"},
+		{"somebody else's command takes too long", []change{locked(26 * time.Minute)}, "say error: the host has been busy..."},
+		{"it answers, and what is staged stands", []change{looked, asked(intent.CommandRefresh, "t2")}, "say ready"},
+		{"it is down", []change{host(intent.HostStaged, failed(intent.CommandRefresh, "no route")), asked(intent.CommandRefresh, "t2")}, "say error: refreshing what is available: no route"},
+		{"the refresh left no record", []change{staged, asked(intent.CommandRefresh, "t2"), unchanged(3)}, "say error: refreshing what is available: the host's command ended without a record"},
+		{"it offers another version", []change{looked, asked(intent.CommandRefresh, "t2"), with(func(v *intent.View) { v.Host.Chosen = v3 })}, "say error: the host does not offer 1.2.0 any more"},
+		{"the host was rebooted", []change{booted(v1)}, "say error: the prepared update is gone..."},
+		{"the host was rebooted and refreshed", []change{booted(v1), host(intent.HostAvailable, refreshed)}, "say error: the prepared update is gone..."},
+		{"somebody else staged another version", []change{staged, with(func(v *intent.View) { v.Host.Staged = v3 })}, "say error: the prepared update is gone..."},
+		{"a stage of unknown origin is no proof", []change{looked, with(func(v *intent.View) { v.Report.State = marker.StateError })}, "say error: the prepared update is gone..."},
+		{"answered", []change{answered(marker.StateReady), looked}, "rest"},
+		{"answered, and gone since", []change{answered(marker.StateReady), booted(v1)}, "say error: the prepared update is gone..."},
+		{"an error stands", []change{answered(marker.StateError), looked}, "rest"},
 	})
 }
 
@@ -294,6 +329,7 @@ func TestFactsOf(t *testing.T) {
 		{"a locked host says nothing", intent.Host{Version: v1, Locked: true}, v2},
 		{"a refresh that failed says nothing", intent.Host{Version: v1, State: intent.HostIdle, Last: failed(intent.CommandRefresh, "x")}, v2},
 		{"a refresh that found nothing withdraws", intent.Host{Version: v1, State: intent.HostIdle, Last: refreshed}, ""},
+		{"one that named no release at all withdraws nothing (F34)", intent.Host{Version: v1, State: intent.HostIdle, SawNothing: true, Last: refreshed}, v2},
 		{"a staged host whose offer is withdrawn", intent.Host{Version: v1, State: intent.HostStaged, Staged: v2, ChosenKnown: true, Last: refreshed}, ""},
 		{"what runs is no offer", intent.Host{Version: v2, State: intent.HostUninitialized}, ""},
 	} {

@@ -72,7 +72,7 @@ func (m *Memory) Observed(now time.Time, h Host) {
 	}
 	m.lockedSince = time.Time{}
 	if h.Last.Command == CommandRefresh {
-		m.refreshFailed = !h.Last.Success
+		m.refreshFailed = !h.Last.Success || h.SawNothing
 	}
 	switch {
 	case m.asked.Command == "" || m.asked.Command == CommandReboot:

@@ -10,7 +10,7 @@ const (
 	PhaseNew Phase = "New"
 	// PhaseIdle: nothing to do, or nothing that may be done yet.
 	PhaseIdle Phase = "Idle"
-	// PhasePreparing: the agent writes the inactive partition set; workloads run on.
+	// PhasePreparing: the agent writes the inactive partition set, or confirms that it stands; workloads run on.
 	PhasePreparing Phase = "Preparing"
 	// PhasePrepared: staged; waits for a slot.
 	PhasePrepared Phase = "Prepared"
@@ -41,7 +41,7 @@ func Phases() []Phase {
 func PhaseOf(m marker.Marks) Phase {
 	answer := m.Report.Answer(m.Intent.ID)
 	switch m.Intent.Action {
-	case marker.ActionPrepareUpdate:
+	case marker.ActionPrepareUpdate, marker.ActionConfirmUpdate:
 		switch {
 		case m.Disruption != nil:
 			return PhaseDraining

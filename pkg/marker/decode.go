@@ -164,7 +164,7 @@ func (d *decoder) intent() Intent {
 	if !slices.Contains(Actions(), i.Action) {
 		d.problem(KeyActionWanted, "%.40q is not an action", i.Action)
 	}
-	if i.Target == "" && (i.Action == ActionPrepareUpdate || i.Action == ActionRebootUpdate) {
+	if i.Target == "" && (i.Action.Stages() || i.Action == ActionRebootUpdate) {
 		d.problem(KeyTargetVersion, "is missing or unreadable")
 	}
 	if i.RebootFrom == "" && i.Action == ActionRebootUpdate {

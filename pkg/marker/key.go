@@ -71,7 +71,7 @@ var table = []Entry{
 	{KeyPlatformVersion, KindLabel, WriterUser, "`1.0.0`: the first name of that label; `updater-interface-version` counts if both are there"},
 	{KeyPaused, KindAnnotation, WriterUser, "present: nothing starts on this node and what has not begun to reboot is given back; the value is the reason shown to people"},
 	{KeyRetry, KindAnnotation, WriterUser, "present: forget this node's failure now, and undo an update on the host that its Node tells nothing of (`AnotherUpdater`); the controller removes it together with the failure"},
-	{KeyActionWanted, KindAnnotation, WriterController, "what the agent is to make true: `stabilize`, `prepare-update`, `reboot-update`, `reset-state`"},
+	{KeyActionWanted, KindAnnotation, WriterController, "what the agent is to make true: `stabilize`, `prepare-update`, `confirm-update`, `reboot-update`, `reset-state`"},
 	{KeyIntentID, KindAnnotation, WriterController, "unique for each intent; the agent's answer names it"},
 	{KeyIntentTime, KindAnnotation, WriterController, "when the intent was issued (RFC 3339, the controller's clock)"},
 	{KeyIntentUntil, KindAnnotation, WriterController, "after this moment no agent may begin the intent"},

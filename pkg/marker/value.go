@@ -10,6 +10,8 @@ const (
 	ActionStabilize Action = "stabilize"
 	// ActionPrepareUpdate: write the target to the inactive partition set.
 	ActionPrepareUpdate Action = "prepare-update"
+	// ActionConfirmUpdate: look once more whether what was prepared stands, and the repository still offers it.
+	ActionConfirmUpdate Action = "confirm-update"
 	// ActionRebootUpdate: activate what was prepared and reboot into it.
 	ActionRebootUpdate Action = "reboot-update"
 	// ActionResetState: deactivate what is activated.
@@ -18,8 +20,11 @@ const (
 
 // Actions is the closed list.
 func Actions() []Action {
-	return []Action{ActionStabilize, ActionPrepareUpdate, ActionRebootUpdate, ActionResetState}
+	return []Action{ActionStabilize, ActionPrepareUpdate, ActionConfirmUpdate, ActionRebootUpdate, ActionResetState}
 }
+
+// Stages reports whether the action is true once its target is staged on the host.
+func (a Action) Stages() bool { return a == ActionPrepareUpdate || a == ActionConfirmUpdate }
 
 // State is an agent's answer to an intent.
 type State string

@@ -148,6 +148,13 @@ func firstLook(n *fleet.Node)   { n.PassedOver = false }
 func controller(n *fleet.Node)  { n.ControllerHere = true }
 func wasCordoned(n *fleet.Node) { n.Marks.Disruption.WasUnschedulable = true }
 
+// confirming is a staged node whose agent was asked whether that stands.
+func confirming(n *fleet.Node) {
+	prepared(n)
+	n.Marks.Intent.Action, n.Marks.Report.State = marker.ActionConfirmUpdate, marker.StateNone
+	n.Marks.Report.ActiveID = ""
+}
+
 func issued(ago time.Duration) change {
 	return func(n *fleet.Node) { n.Marks.Intent.Time = now.Add(-ago) }
 }

@@ -63,7 +63,13 @@ func TestOneNode(t *testing.T) {
 		{"staging takes too long", []change{preparing, issued(time.Hour)}, "Preparing GiveBack PrepareDeadline"},
 		{"staging, and the agent is away", []change{preparing, agentAway}, "Preparing wait AgentNotReady"},
 		{"a deadline doesn't fire at first sight", []change{preparing, issued(time.Hour), firstLook}, "Preparing wait Preparing"},
-		{"an answer beats the deadline", []change{prepared, issued(time.Hour)}, "Prepared Cordon Cordoned"},
+		{"an answer beats the deadline", []change{prepared, issued(time.Hour)}, "Prepared Confirm Confirming"},
+		{"staged lately", []change{prepared, issued(10 * time.Minute)}, "Prepared Cordon Cordoned"},
+		{"staged for so long that its repository may be gone (issue 14, 1)", []change{prepared, issued(10*time.Minute + time.Second)}, "Prepared Confirm Confirming"},
+		{"asked whether that stands", []change{confirming}, "Preparing wait Confirming"},
+		{"the repository is gone: it goes on serving", []change{confirming, answers(marker.StateError, "x")}, "Preparing GiveBack PrepareFailed"},
+		{"that takes too long", []change{confirming, issued(time.Hour)}, "Preparing GiveBack PrepareDeadline"},
+		{"it stands", []change{confirming, answers(marker.StateReady, "")}, "Prepared Cordon Cordoned"},
 		{"a beginning implausibly far in the future has gone by", []change{preparing, issued(-25 * time.Hour)}, "Preparing GiveBack PrepareDeadline"},
 
 		// Prepared.

@@ -81,6 +81,8 @@ const (
 	ReasonPodProtected Reason = "PodProtected"
 	// ReasonPreparing: the agent is staging.
 	ReasonPreparing Reason = "Preparing"
+	// ReasonConfirming: staged some time ago, the agent asks the repository once more.
+	ReasonConfirming Reason = "Confirming"
 	// ReasonLeavingBalancers: load balancers are given time to send nothing to the node any more.
 	ReasonLeavingBalancers Reason = "LeavingBalancers"
 	// ReasonDraining: evicted pods are on their way out.
@@ -157,7 +159,7 @@ var reasons = []Reason{
 	ReasonBootUnconfirmed, ReasonStagingLimit, ReasonUnavailableLimit, ReasonDomainLimit, ReasonPolicyPaused,
 	ReasonPolicyUnreadable, ReasonWindowClosed, ReasonWindowTooShort, ReasonFrozen, ReasonUngrouped, ReasonAfterGroup, ReasonVersionDenied, ReasonHeld,
 	ReasonVersionTooNew, ReasonVersionStopped, ReasonBeingRemoved, ReasonTooManyLost, ReasonStateUnreadable, ReasonOnlySchedulableNode, ReasonControllerLast,
-	ReasonAlertsFiring, ReasonAlertsUnknown, ReasonBudgetBlocks, ReasonPodProtected, ReasonPreparing, ReasonLeavingBalancers, ReasonDraining, ReasonEvictionBlocked,
+	ReasonAlertsFiring, ReasonAlertsUnknown, ReasonBudgetBlocks, ReasonPodProtected, ReasonPreparing, ReasonConfirming, ReasonLeavingBalancers, ReasonDraining, ReasonEvictionBlocked,
 	ReasonPodAwaited, ReasonDrainFailing, ReasonVolumesAttached, ReasonHookAwaited, ReasonCheckFailing, ReasonRebooting,
 	ReasonReturning, ReasonPodsAwaited, ReasonSoaking, ReasonWorkloadsAwaited, ReasonUnwell, ReasonResetting, ReasonLost, ReasonLeaving,
 	ReasonManaged, ReasonUpdateAvailable, ReasonLooking, ReasonCordoned, ReasonDrained, ReasonSingleNode, ReasonRebootedEarly, ReasonUncordoned,

@@ -2,13 +2,14 @@ package policy
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 )
 
-// preparing waits for the agent to stage.
+// preparing waits for the agent to stage, or to confirm what is staged.
 func (p *planner) preparing(n *fleet.Node) {
 	phase, m := intent.PhasePreparing, &n.Marks
 	if p.fence(n, phase) {
@@ -24,12 +25,23 @@ func (p *planner) preparing(n *fleet.Node) {
 		p.giveBack(n, phase, ReasonPaused, "paused: "+orNoReason(m.PausedReason), false)
 	case p.past(n, m.Intent.Time, p.set.Deadlines.Prepare):
 		p.giveBack(n, phase, ReasonPrepareDeadline,
-			fmt.Sprintf("the agent did not stage %s within %s", m.Intent.Target, p.set.Deadlines.Prepare), true)
+			fmt.Sprintf("the agent did not %s %s within %s", wanted(m), m.Intent.Target, p.set.Deadlines.Prepare), true)
 	case !n.AgentReady:
-		p.wait(n, phase, ReasonAgentNotReady, say("to stage {s}; no agent pod is Ready on the node").with(m.Intent.Target))
+		p.wait(n, phase, ReasonAgentNotReady, say("to {s} {s2}; no agent pod is Ready on the node").with(wanted(m), m.Intent.Target))
+	case m.Intent.Action == marker.ActionConfirmUpdate:
+		p.reserve(n)
+		p.wait(n, phase, ReasonConfirming, verbatim(confirming(m.Intent.Target)))
 	default:
 		p.wait(n, phase, ReasonPreparing, say("the agent stages {s}").with(m.Intent.Target))
 	}
+}
+
+// wanted is what the agent of a node is to do with the target, as a word.
+func wanted(m *marker.Marks) string {
+	if m.Intent.Action == marker.ActionConfirmUpdate {
+		return "confirm"
+	}
+	return "stage"
 }
 
 // prepared decides if a staged node may be taken out of service.
@@ -61,6 +73,35 @@ func (p *planner) hold(n *fleet.Node, r Reason, s Sentence) {
 	if !p.fence(n, intent.PhasePrepared) {
 		p.wait(n, intent.PhasePrepared, r, s)
 	}
+}
+
+// confirmAfter is how long after it was asked to stage a node is asked, before its cordon, whether its repository still
+// answers: an activation needs that too, and fails on a drained node if it doesn't.
+const confirmAfter = 10 * time.Minute
+
+// doubtful reports whether a staged node has waited for long since its agent last heard from the repository.
+func (p *planner) doubtful(n *fleet.Node) bool {
+	return p.Now.Sub(n.Marks.Intent.Time) > confirmAfter
+}
+
+// confirm asks the agent of a staged node to look once more.
+func (p *planner) confirm(n *fleet.Node) {
+	p.reserve(n)
+	c := begin(n, p.Now, marker.ActionConfirmUpdate, p.set.Deadlines.Prepare, ReasonConfirming, confirming(n.Marks.Intent.Target))
+	p.step(n, intent.PhasePrepared, intent.ActConfirm, ReasonConfirming, confirming(n.Marks.Intent.Target), c)
+}
+
+// reserve keeps the place of a node that goes next: no others are asked for it meanwhile.
+func (p *planner) reserve(n *fleet.Node) {
+	counted := p.otherwiseOut(n)
+	p.fleet.take(n, counted)
+	if g := p.place(n); g != p.rest {
+		g.take(n, counted)
+	}
+}
+
+func confirming(target string) string {
+	return fmt.Sprintf("the agent asks the repository once more for %s before the node is taken out of service", target)
 }
 
 func (p *planner) slot(n *fleet.Node) bool {

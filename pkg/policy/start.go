@@ -145,6 +145,10 @@ func (p *planner) disrupt(c *candidate) {
 	if p.obstructed(c) {
 		return
 	}
+	if !held && p.doubtful(n) {
+		p.confirm(n)
+		return
+	}
 	if v, asking := p.alerted(); asking {
 		// A slot that it holds stays its own for the moment.
 		p.stand(n, intent.PhasePrepared, "", v.reason, v.sentence.after(Staged, ""))

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"gotest.tools/v3/assert"
 
@@ -52,6 +53,11 @@ func TestStart(t *testing.T) {
 			map[string]string{"a": "Fence SlotOrphaned", "b": "wait UnavailableLimit"}},
 		{"a slot of a node that is gone counts, and is released", limit(1, 10, 1), []fleet.Node{node("b", prepared), node("c")}, []string{"a"},
 			map[string]string{"b": "wait UnavailableLimit"}},
+		{"those that are asked whether their stage stands have a place", limit(2, 10, 1),
+			[]fleet.Node{node("a", confirming), node("b", prepared, issued(time.Hour)), node("c", prepared, issued(time.Hour)), node("d", prepared), node("e")}, nil,
+			map[string]string{"a": "wait Confirming", "b": "Confirm Confirming", "c": "wait UnavailableLimit", "d": "wait UnavailableLimit"}},
+		{"what an interrupted start holds is not asked again", limit(1, 10, 1), []fleet.Node{node("a", prepared, issued(time.Hour)), node("b")}, []string{"a"},
+			map[string]string{"a": "Cordon Cordoned"}},
 		{"in its zone too, whichever that is", inZones(limit(2, 10, 1), policy.Topology{Key: zoneKey, MaxUnavailable: policy.Count(1)}),
 			[]fleet.Node{node("b", zone("x"), prepared), node("c", zone("y"))}, []string{"a"},
 			map[string]string{"b": "wait UnavailableLimit"}},

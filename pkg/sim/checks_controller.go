@@ -36,7 +36,7 @@ func (c *checks) decided(actor string, before, after *corev1.Node) {
 		if action == string(marker.ActionPrepareUpdate) {
 			c.starts(actor, after, "the staging on")
 		}
-		if (action == string(marker.ActionPrepareUpdate) || action == string(marker.ActionRebootUpdate)) && has(before, marker.KeyPaused) &&
+		if (marker.Action(action).Stages() || action == string(marker.ActionRebootUpdate)) && has(before, marker.KeyPaused) &&
 			!(action == string(marker.ActionRebootUpdate) && before.Status.NodeInfo.BootID != annotation(before, marker.KeyRebootFrom)) {
 			w.violate("S6", "%s starts %s on %s, which is paused", actor, action, after.Name)
 		}

@@ -64,8 +64,16 @@ func TestHostFaults(t *testing.T) {
 		"F28": {last: 2 * time.Minute},
 		"F29": {last: 10 * time.Minute, n: 3},
 		"F30": {when: sim.AtPrepare, n: 4, last: time.Minute, reasons: want{policy.ReasonPrepareFailed}},
+		// Activated again and again, until the repository is back.
+		"F31": {when: sim.AtCordon, n: 2, last: 5 * time.Minute, reasons: want{policy.ReasonRebooting}},
+		"F32": {when: sim.AtCordon, n: 4, last: 5 * time.Minute},
+		"F33": {when: sim.AtPrepare, n: 4, last: 5 * time.Minute, reasons: want{policy.ReasonPrepareFailed}},
+		// A host that names no release is not taken for up to date.
+		"F34": {last: 5 * time.Minute, reasons: want{policy.ReasonHostError}},
+		// A mere mass of output is no failure.
+		"F35": {when: sim.AtPrepare, n: 4, last: time.Minute},
 	}
-	for i := 1; i <= 30; i++ {
+	for i := 1; i <= 35; i++ {
 		id := sim.Kind(fmt.Sprintf("F%d", i))
 		t.Run(string(id), func(t *testing.T) {
 			c, ok := cases[id]

@@ -5,7 +5,7 @@ import "slices"
 // Kind is a kind of fault, or of somebody's doing, that a scenario may hold.
 type Kind string
 
-// What can go wrong. The hosts' own faults are named by their ids in dev/hostsim, F1 to F30.
+// What can go wrong. The hosts' own faults are named by their ids in dev/hostsim, F1 to F35.
 const (
 	CrashController  Kind = "crash-controller"
 	FreezeController Kind = "freeze-controller"
@@ -68,7 +68,8 @@ var always = []Kind{CrashController, FreezeController, CrashAgent, FreezeAgent, 
 	PersonCordons, PersonUncordons, PersonPauses, PersonUnlabels, PersonEditsMarks, PersonEditsSlots, PersonRetries, PolicyChanged,
 	NewRelease, Withdrawn,
 	"F1", "F2", "F3", "F4", "F5", "F6", "F7", "F8", "F9", "F10", "F11", "F12", "F13", "F14", "F15", "F16", "F17", "F18", "F19", "F20",
-	"F21", "F22", "F23", "F24", "F25", "F26", "F27", "F28", "F29", "F30"}
+	"F21", "F22", "F23", "F24", "F25", "F26", "F27", "F28", "F29", "F30",
+	"F31", "F32", "F33", "F34", "F35"}
 
 var (
 	governing   = []Kind{PersonWritesPolicy, PersonBreaksPolicy, PersonDeletesPolicy, PersonAcknowledges, BadRelease}

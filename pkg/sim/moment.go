@@ -59,6 +59,8 @@ func momentOf(before, after *corev1.Node) Moment {
 		switch action {
 		case string(marker.ActionPrepareUpdate):
 			return AtPrepare
+		case string(marker.ActionConfirmUpdate):
+			return AtConfirm
 		case string(marker.ActionRebootUpdate):
 			return AtReboot
 		}

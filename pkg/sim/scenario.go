@@ -61,6 +61,7 @@ type Moment string
 // The moments of a node's way.
 const (
 	AtPrepare Moment = "prepare"
+	AtConfirm Moment = "confirm"
 	AtCordon  Moment = "cordon"
 	AtReboot  Moment = "reboot"
 	AtBusy    Moment = "busy"
@@ -69,7 +70,7 @@ const (
 	AtEnd     Moment = "end"
 )
 
-var moments = []Moment{AtPrepare, AtCordon, AtReboot, AtBusy, AtAnswer, AtReturn, AtEnd}
+var moments = []Moment{AtPrepare, AtConfirm, AtCordon, AtReboot, AtBusy, AtAnswer, AtReturn, AtEnd}
 
 // String is a line of the text form.
 func (f Fault) String() string {

@@ -115,7 +115,9 @@ func decodeStatus(body []byte) (intent.Host, error) {
 		return intent.Host{}, errors.WithMessage(err, "most_recent_command")
 	}
 	// A failed refresh leaves the old choice behind, next to Idle or in Staged and Ready.
-	h.ChosenKnown = h.Last.Command == intent.CommandRefresh && h.Last.Success && h.State != intent.HostIdle
+	refreshed := h.Last.Command == intent.CommandRefresh && h.Last.Success
+	h.ChosenKnown = refreshed && h.State != intent.HostIdle
+	h.SawNothing = refreshed && h.State == intent.HostIdle && len(s.Available) == 0
 	return h, nil
 }
 

@@ -250,7 +250,7 @@ func (e *expansion) ofPeople() {
 		c.theirs, c.taken, c.overdue, c.adrift = false, c.host.leaving, false, c.adrift || c.host.activates()
 		e.m.endAgent(c)
 	})
-	if !c.pod && c.cur.unschedulable && d.marks.Disruption != nil && d.marks.Intent.Action == marker.ActionPrepareUpdate && !e.quick {
+	if !c.pod && c.cur.unschedulable && d.marks.Disruption != nil && d.marks.Intent.Action.Stages() && !e.quick {
 		c := e.from
 		c.pod = true
 		e.add(fault, "a pod comes late", c, "")
