@@ -177,3 +177,4 @@ func (still) RecordPolicy(context.Context, time.Time) error             { panic(
 func (still) Current() kube.PolicyState                                 { return kube.PolicyState{Settings: policy.DefaultSettings()} }
 func (still) Notice(bool, string, string)                               { panic("told of something") }
 func (still) Event(string, string, bool, string, string)                { panic("told of something") }
+func (still) Once(string, string, string, bool, string, string)         { panic("told of something") }

@@ -6,7 +6,6 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/telemetry"
@@ -78,9 +77,7 @@ func (t *Term) do(ctx context.Context, s fleet.Snapshot, task policy.Task) (bool
 	t.Changed()
 	t.c.Metrics.step(step)
 	t.log(step).WithField(telemetry.FieldMessage, step.Message).Info("Carried out a step")
-	if step.Act != intent.ActNote || step.Reason.Troubling() {
-		t.c.Events.Event(step.Node, step.UID, step.Reason.Troubling() && !step.Reason.Patient(), string(step.Reason), step.Message)
-	}
+	t.tellOfStep(step)
 	return true, nil
 }
 

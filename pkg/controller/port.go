@@ -61,6 +61,8 @@ type Alerts interface {
 // Events tells people; *kube.Events is one.
 type Events interface {
 	Event(node, uid string, warning bool, reason, message string)
+	// Once is Event, of which all processes together write one by an id.
+	Once(id, node, uid string, warning bool, reason, message string)
 	// Notice is about the policy, not a node.
 	Notice(warning bool, reason, message string)
 }

@@ -7,7 +7,9 @@ import (
 
 	"gotest.tools/v3/assert"
 
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
 
@@ -17,6 +19,11 @@ type said struct{ events []string }
 // Event is for Events.
 func (s *said) Event(node, _ string, warning bool, reason, _ string) {
 	s.events = append(s.events, fmt.Sprintf("%s %s %t", node, reason, warning))
+}
+
+// Once is for Events.
+func (s *said) Once(_, node, uid string, warning bool, reason, message string) {
+	s.Event(node, uid, warning, reason, message)
 }
 
 // Notice is for Events.
@@ -48,4 +55,32 @@ func TestPatientTelling(t *testing.T) {
 	assert.Equal(t, len(events.events), 3)
 	waits(time.Minute, policy.ReasonBudgetBlocks, "")
 	assert.DeepEqual(t, events.events[3:], []string{"a BudgetBlocks true"})
+}
+
+// What a Node shows of a step is told once, and not for ever.
+func TestStepsOnNodesAreTold(t *testing.T) {
+	events := &said{}
+	term := &Term{c: TermConfig{Events: events}, shown: map[string]time.Time{}}
+	at := time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
+	ended := func(ago time.Duration, reason policy.Reason) fleet.Node {
+		n := fleet.Node{Name: "a", UID: "a"}
+		n.Marks.History = []marker.Attempt{{Version: "1.2.0", Outcome: marker.OutcomeFailed, Reason: string(reason), Ended: at.Add(-ago)}}
+		return n
+	}
+	see := func(n fleet.Node) { term.tellOfSteps(fleet.Snapshot{Now: at, Nodes: []fleet.Node{n}}) }
+	see(ended(11*time.Minute, policy.ReasonRolledBack))
+	assert.Equal(t, len(events.events), 0, "long ago")
+	lately := ended(9*time.Minute, policy.ReasonRolledBack)
+	see(lately)
+	see(lately)
+	assert.DeepEqual(t, events.events, []string{"a RolledBack true"})
+	step := policy.Step{Node: "a", UID: "a", Act: intent.ActGiveBack, Reason: policy.ReasonPaused, Change: &policy.Change{Marks: ended(0, policy.ReasonPaused).Marks}}
+	term.tellOfStep(step)
+	// A watch that lags still shows what was told before.
+	see(lately)
+	see(ended(0, policy.ReasonPaused))
+	assert.DeepEqual(t, events.events, []string{"a RolledBack true", "a Paused false"})
+	at = at.Add(time.Hour)
+	see(ended(time.Hour, policy.ReasonPaused))
+	assert.Equal(t, len(term.shown), 0, "what is remembered doesn't grow")
 }

@@ -2,7 +2,6 @@ package controller
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"time"
 
@@ -60,6 +59,8 @@ type Term struct {
 	// told is what people were last told of, by UID, and retry the pause after a pass that
 	// could not be finished. Only the passing goroutine touches them.
 	told map[string]telling
+	// shown are the steps on Nodes that this process has told of lately, with when they were taken.
+	shown map[string]time.Time
 	// problem, unknown and stopped are what people were last told of the policy, of alerts and of versions.
 	problem  string
 	unknown  bool
@@ -94,6 +95,7 @@ func NewTerm(c TermConfig) *Term {
 		checks:  map[string]*checking{},
 		passed:  map[string]passedOver{},
 		told:    map[string]telling{},
+		shown:   map[string]time.Time{},
 		retry:   retryMin,
 	}
 }
@@ -178,6 +180,7 @@ func (t *Term) Pass(ctx context.Context) (time.Time, error) {
 	out := policy.Plan(s, set)
 	t.remember(s, out)
 	t.tellOfThePolicy(s, out)
+	t.tellOfSteps(s)
 	t.tell(out, s.Now)
 	err = t.carryOut(ctx, s, out)
 	t.c.Metrics.pass(out, t.c.Now().Sub(began))
@@ -319,81 +322,6 @@ func (t *Term) remember(s fleet.Snapshot, out policy.Outcome) {
 			delete(t.checks, uid)
 		}
 	}
-}
-
-// tellOfThePolicy warns people, once, of a policy that can't be read and of versions that are stopped.
-func (t *Term) tellOfThePolicy(s fleet.Snapshot, out policy.Outcome) {
-	if s.PolicyProblem != t.problem && s.PolicyProblem != "" {
-		t.c.Events.Notice(true, string(policy.ReasonPolicyUnreadable), s.PolicyProblem)
-	}
-	t.problem = s.PolicyProblem
-	if a := s.Alerts; a != nil {
-		if a.Failed != "" && !t.unknown {
-			t.c.Events.Notice(true, string(policy.ReasonAlertsUnknown), a.Failed)
-		}
-		t.unknown = a.Failed != ""
-	}
-	for _, w := range out.Warnings {
-		if !slices.Contains(t.warnings, w) {
-			t.c.Events.Notice(true, reasonPolicyDoubtful, w)
-		}
-	}
-	t.warnings = out.Warnings
-	stopped := make(map[string]bool, len(out.Stopped))
-	for _, v := range out.Stopped {
-		stopped[v.Version] = true
-		if !t.stopped[v.Version] {
-			t.c.Events.Notice(true, string(policy.ReasonVersionStopped), v.Sentence.String())
-		}
-	}
-	t.stopped = stopped
-}
-
-// reasonPolicyDoubtful is of an Event alone: the policy allows what may not have been meant.
-const reasonPolicyDoubtful = "PolicyDoubtful"
-
-// telling is what people were told of a node: the reason, since when it has stood, and if it was a warning.
-type telling struct {
-	reason policy.Reason
-	since  time.Time
-	warned bool
-}
-
-// warnAfter is how long a reason that often passes by itself stands before people are warned of it.
-const warnAfter = 5 * time.Minute
-
-// tell tells people, once, of a reason that no step tells them of, and warns them of one that lasts.
-func (t *Term) tell(out policy.Outcome, now time.Time) {
-	told := make(map[string]telling, len(t.told))
-	for _, n := range out.Nodes {
-		before, known := t.told[n.UID]
-		if known && n.Reason.Passing() {
-			// What people were told of may be over now, or found again.
-			told[n.UID] = before
-			continue
-		}
-		if !n.Reason.Troubling() {
-			continue
-		}
-		same := known && before.reason == n.Reason
-		if !same {
-			before = telling{n.Reason, now, !n.Reason.Patient()}
-		}
-		switch {
-		case n.Act == intent.ActNote || n.Act != "" && same:
-			// A note tells people itself; an eviction pass is no news.
-		case n.Act != "":
-			continue
-		case !same:
-			t.c.Events.Event(n.Node, n.UID, before.warned, string(n.Reason), n.Sentence.String())
-		}
-		if !before.warned && now.Sub(before.since) >= warnAfter {
-			before.warned = true
-			t.c.Events.Event(n.Node, n.UID, true, string(n.Reason), n.Sentence.String())
-		}
-		told[n.UID] = before
-	}
-	t.told = told
 }
 
 func (t *Term) log(s policy.Step) logrus.FieldLogger {

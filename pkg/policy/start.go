@@ -177,7 +177,7 @@ func (p *planner) disrupt(c *candidate) {
 			part.take(n, counted)
 		}
 	}
-	p.step(n, intent.PhasePrepared, intent.ActCordon, ReasonCordoned, "taken out of service for "+n.Marks.Intent.Target, change).TakesSlot = true
+	p.step(n, intent.PhasePrepared, intent.ActCordon, ReasonCordoned, takenOut(n.Marks.Intent.Target), change).TakesSlot = true
 }
 
 // parts are those whose budgets a node uses.

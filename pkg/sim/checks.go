@@ -34,6 +34,9 @@ type checks struct {
 	came map[string]int64
 	// tampered are nodes, by UID, into whose marks people wrote: what stands isn't what was agreed.
 	tampered map[string]bool
+	// taken is when steps that Nodes show were taken, and once are those that an Event has told of; by UID and id.
+	taken map[string]time.Time
+	once  map[string]bool
 	// reasons are those that people could read, by machine.
 	reasons map[string]map[policy.Reason]bool
 	// held is the most nodes that were in our hands at once.

@@ -16,6 +16,7 @@ import (
 func (c *checks) decided(actor string, before, after *corev1.Node) {
 	w := c.w
 	k := c.of(after)
+	c.telling(actor, before, after)
 	if waiting := annotation(after, marker.KeyWaitingFor); waiting != annotation(before, marker.KeyWaitingFor) {
 		reason, _, _ := strings.Cut(waiting, ":")
 		c.told(after.Name, policy.Reason(reason))

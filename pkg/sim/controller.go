@@ -291,6 +291,14 @@ func (r recorder) Event(node, _ string, warning bool, reason, message string) {
 	w.note(r.c.name, "%s: %s: %s", node, reason, message)
 }
 
+// Once is for controller.Events.
+func (r recorder) Once(id, node, uid string, warning bool, reason, message string) {
+	if w := r.c.w; !w.checks.once[id] {
+		w.checks.once[id] = true
+		r.Event(node, uid, warning, reason, message)
+	}
+}
+
 // Notice is for controller.Events.
 func (r recorder) Notice(warning bool, reason, message string) {
 	r.c.w.note(r.c.name, "%s: %s", reason, message)

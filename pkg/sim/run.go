@@ -68,7 +68,8 @@ func newWorld(s Scenario) *world {
 		now: start, repo: &hostsim.Repo{}, struck: map[Kind]int{}, log: quiet(), newest: firstVersion,
 		controllerMetrics: shared.controller, agentMetrics: shared.agent}
 	w.trace.begun = w.now
-	w.checks = checks{w: w, counted: map[string]int{}, history: map[string][]stood{}, known: map[string]time.Time{}, carried: newCarried(), went: map[string]map[string]bool{}, nodes: map[string]*watched{}, came: map[string]int64{}, givenBack: map[string]time.Time{}, tampered: map[string]bool{}, reasons: map[string]map[policy.Reason]bool{}}
+	w.checks = checks{w: w, counted: map[string]int{}, history: map[string][]stood{}, known: map[string]time.Time{}, carried: newCarried(), went: map[string]map[string]bool{}, nodes: map[string]*watched{}, came: map[string]int64{}, givenBack: map[string]time.Time{}, tampered: map[string]bool{}, reasons: map[string]map[policy.Reason]bool{},
+		taken: map[string]time.Time{}, once: map[string]bool{}}
 	w.server = apiserver.New(func() time.Time { return w.now })
 	w.server.OnWrite(w.checks.wrote)
 	w.people = w.server.Client(people, func(_ apiserver.Request, run func() error) error { return run() })

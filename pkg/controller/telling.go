@@ -1,0 +1,123 @@
+package controller
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+)
+
+// tellOfThePolicy warns people, once, of a policy that can't be read and of versions that are stopped.
+func (t *Term) tellOfThePolicy(s fleet.Snapshot, out policy.Outcome) {
+	if s.PolicyProblem != t.problem && s.PolicyProblem != "" {
+		t.c.Events.Notice(true, string(policy.ReasonPolicyUnreadable), s.PolicyProblem)
+	}
+	t.problem = s.PolicyProblem
+	if a := s.Alerts; a != nil {
+		if a.Failed != "" && !t.unknown {
+			t.c.Events.Notice(true, string(policy.ReasonAlertsUnknown), a.Failed)
+		}
+		t.unknown = a.Failed != ""
+	}
+	for _, w := range out.Warnings {
+		if !slices.Contains(t.warnings, w) {
+			t.c.Events.Notice(true, reasonPolicyDoubtful, w)
+		}
+	}
+	t.warnings = out.Warnings
+	stopped := make(map[string]bool, len(out.Stopped))
+	for _, v := range out.Stopped {
+		stopped[v.Version] = true
+		if !t.stopped[v.Version] {
+			t.c.Events.Notice(true, string(policy.ReasonVersionStopped), v.Sentence.String())
+		}
+	}
+	t.stopped = stopped
+}
+
+// reasonPolicyDoubtful is of an Event alone: the policy allows what may not have been meant.
+const reasonPolicyDoubtful = "PolicyDoubtful"
+
+// telling is what people were told of a node: the reason, since when it has stood, and if it was a warning.
+type telling struct {
+	reason policy.Reason
+	since  time.Time
+	warned bool
+}
+
+// warnAfter is how long a reason that often passes by itself stands before people are warned of it.
+const warnAfter = 5 * time.Minute
+
+// tell tells people, once, of a reason that no step tells them of, and warns them of one that lasts.
+func (t *Term) tell(out policy.Outcome, now time.Time) {
+	told := make(map[string]telling, len(t.told))
+	for _, n := range out.Nodes {
+		before, known := t.told[n.UID]
+		if known && n.Reason.Passing() {
+			// What people were told of may be over now, or found again.
+			told[n.UID] = before
+			continue
+		}
+		if !n.Reason.Troubling() {
+			continue
+		}
+		same := known && before.reason == n.Reason
+		if !same {
+			before = telling{n.Reason, now, !n.Reason.Patient()}
+		}
+		switch {
+		case n.Act == intent.ActNote || n.Act != "" && same:
+			// A note tells people itself; an eviction pass is no news.
+		case n.Act != "":
+			continue
+		case !same:
+			t.c.Events.Event(n.Node, n.UID, before.warned, string(n.Reason), n.Sentence.String())
+		}
+		if !before.warned && now.Sub(before.since) >= warnAfter {
+			before.warned = true
+			t.c.Events.Event(n.Node, n.UID, true, string(n.Reason), n.Sentence.String())
+		}
+		told[n.UID] = before
+	}
+	t.told = told
+}
+
+// tellFor is for how long after a step it is told by a process that finds it on a Node and didn't take it.
+const tellFor = 10 * time.Minute
+
+// tellOfSteps tells of the steps that Nodes show and that this process has told nothing of: the one that took them died, or
+// the answer to its write was lost.
+func (t *Term) tellOfSteps(s fleet.Snapshot) {
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		last, ok := policy.LastShown(&n.Marks)
+		if !ok || len(n.Problems) > 0 || s.Now.Sub(last.At) > tellFor {
+			continue
+		}
+		id := n.UID + " " + last.ID
+		if _, told := t.shown[id]; !told {
+			t.shown[id] = last.At
+			t.c.Events.Once(id, n.Name, n.UID, alarms(last.Reason), string(last.Reason), last.Message)
+		}
+	}
+	maps.DeleteFunc(t.shown, func(_ string, at time.Time) bool { return s.Now.Sub(at) > tellFor })
+}
+
+// tellOfStep tells of a step that was carried out.
+func (t *Term) tellOfStep(step policy.Step) {
+	if last, ok := step.Shown(); ok {
+		id := step.UID + " " + last.ID
+		t.shown[id] = last.At
+		t.c.Events.Once(id, step.Node, step.UID, alarms(step.Reason), string(step.Reason), step.Message)
+		return
+	}
+	if step.Act != intent.ActNote || step.Reason.Troubling() {
+		t.c.Events.Event(step.Node, step.UID, alarms(step.Reason), string(step.Reason), step.Message)
+	}
+}
+
+// alarms reports whether the Event of a step with this reason is a warning.
+func alarms(r policy.Reason) bool { return r.Troubling() && !r.Patient() }
