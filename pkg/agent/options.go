@@ -51,7 +51,7 @@ func DefaultOptions() Options {
 func (o *Options) AddFlags(fs *flag.FlagSet) {
 	fs.StringVar(&o.NodeName, "node-name", o.NodeName, "name of the node that this agent runs on (default from the environment: NODE_NAME)")
 	fs.StringVar(&o.ProxyServer, "proxy-server", o.ProxyServer, "https URL of the proxy, best by the Service's cluster IP")
-	fs.StringVar(&o.ProxyServerName, "proxy-server-name", o.ProxyServerName, "name that the proxy's certificate must carry")
+	fs.StringVar(&o.ProxyServerName, "proxy-server-name", o.ProxyServerName, "name that the proxy's certificate must carry, and by which it is looked for when it doesn't answer at -proxy-server")
 	fs.StringVar(&o.CAFile, "proxy-ca-file", o.CAFile, "file with the proxy's CA; it may change at any time")
 	fs.StringVar(&o.TokenFile, "token-file", o.TokenFile, "file with the token for the proxy; it may change at any time")
 	fs.StringVar(&o.HostSocket, "host-socket", o.HostSocket, "socket of the host's API")
@@ -96,6 +96,15 @@ func bracketed(server string) string {
 	return "https://" + net.JoinHostPort(rest[:at], rest[at+1:])
 }
 
+// lookup finds the proxy's Service by its name. A proxy on the loopback, which is a tunnel's or a test's, has none.
+func lookup(server string) func(context.Context, string) ([]string, error) {
+	u, err := url.Parse(bracketed(server))
+	if err != nil || net.ParseIP(u.Hostname()).IsLoopback() {
+		return nil
+	}
+	return net.DefaultResolver.LookupHost
+}
+
 // Start runs an agent with its probes and metrics until ctx ends; it logs to out. Options must be valid.
 func Start(ctx context.Context, o Options, out io.Writer) error {
 	log, err := o.Logger(out)
@@ -104,7 +113,7 @@ func Start(ctx context.Context, o Options, out io.Writer) error {
 	}
 	node, err := NewProxy(ProxyConfig{
 		NodeName: o.NodeName, Server: bracketed(o.ProxyServer), ServerName: o.ProxyServerName,
-		TokenFile: o.TokenFile, CAFile: o.CAFile,
+		TokenFile: o.TokenFile, CAFile: o.CAFile, Lookup: lookup(o.ProxyServer),
 	})
 	if err != nil {
 		return err

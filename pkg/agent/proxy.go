@@ -36,6 +36,8 @@ type ProxyConfig struct {
 	Server, ServerName string
 	// TokenFile and CAFile may change at any time.
 	TokenFile, CAFile string
+	// Lookup finds the addresses of ServerName when nothing that can be trusted answers at Server; nil: only Server is tried.
+	Lookup func(ctx context.Context, host string) ([]string, error)
 }
 
 // Proxy is the Node behind the proxy.
@@ -49,7 +51,7 @@ var _ Node = (*Proxy)(nil)
 
 // NewProxy returns the node behind the proxy. It reads both files, but doesn't connect.
 func NewProxy(cfg ProxyConfig) (*Proxy, error) {
-	transport, err := newTransport(cfg.ServerName, cfg.CAFile)
+	transport, err := newTransport(cfg)
 	if err != nil {
 		return nil, err
 	}

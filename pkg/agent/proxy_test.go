@@ -12,14 +12,17 @@ import (
 	"encoding/pem"
 	"io"
 	"math/big"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/pkg/errors"
 	"gotest.tools/v3/assert"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -211,6 +214,56 @@ func TestProxyMustCarryItsName(t *testing.T) {
 	assert.NilError(t, err)
 	_, err = p.Get(t.Context())
 	assert.ErrorContains(t, err, "other.example")
+}
+
+// A Service that was deleted and made again has another address, and its old one may be another Service's by now: the
+// proxy is found by its name, trusted as ever, and the pod needs no restart (issue 14, 8). Where names lead nowhere its
+// address goes on being tried.
+func TestServiceHasAnotherAddress(t *testing.T) {
+	ours := newAuthority(t)
+	f := newFiles(t, ours)
+	first := newProxyServer(t, ours)
+	next := newProxyServer(t, ours)
+	u, err := url.Parse(first.URL)
+	assert.NilError(t, err)
+	// The same port on another address, as a Service has it.
+	forward, err := net.Listen("tcp", net.JoinHostPort("127.86.75.30", u.Port()))
+	assert.NilError(t, err)
+	defer forward.Close()
+	go func() { _ = next.Config.Serve(tls.NewListener(forward, next.TLS)) }()
+	var mu sync.Mutex
+	lookups, known := 0, false
+	p, err := agent.NewProxy(agent.ProxyConfig{NodeName: "n1", Server: first.URL, ServerName: serverName, TokenFile: f.token, CAFile: f.ca,
+		Lookup: func(_ context.Context, host string) ([]string, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			lookups++
+			assert.Check(t, host == serverName)
+			if !known {
+				return nil, errors.New("no such host")
+			}
+			return []string{"127.86.75.30"}, nil
+		}})
+	assert.NilError(t, err)
+	_, err = p.Get(t.Context())
+	assert.NilError(t, err)
+	assert.Equal(t, lookups, 0, "its address is enough")
+
+	first.mu.Lock()
+	first.serving = newAuthority(t).serving
+	first.mu.Unlock()
+	first.CloseClientConnections()
+	_, err = p.Get(t.Context())
+	assert.ErrorContains(t, err, "trusting the proxy")
+	_, err = p.Get(t.Context())
+	assert.ErrorContains(t, err, "looking up "+serverName+", since the proxy did not answer at "+u.Host+": no such host")
+	_, err = p.Get(t.Context())
+	assert.ErrorContains(t, err, "trusting the proxy")
+	known = true
+	_, err = p.Get(t.Context())
+	assert.NilError(t, err)
+	assert.Equal(t, next.last().token, "Bearer secret")
+	assert.Equal(t, lookups, 2)
 }
 
 func TestProxyFilesThatCannotBeRead(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/pkg/errors"
@@ -25,41 +26,83 @@ const (
 // newTransport returns a transport that trusts, for each connection it makes, the certificates that
 // stand in caFile at that moment: the system that makes them renews them at any time. A connection that
 // stands was trusted when it was made and lives on.
-func newTransport(serverName, caFile string) (http.RoundTripper, error) {
-	if _, err := readCAs(caFile); err != nil {
+func newTransport(cfg ProxyConfig) (http.RoundTripper, error) {
+	if _, err := readCAs(cfg.CAFile); err != nil {
 		return nil, err
 	}
-	dialer := net.Dialer{Timeout: dialTimeout, KeepAlive: pingAfter}
+	w := &way{cfg: cfg}
 	return &http.Transport{
-		DialTLSContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
-			pool, err := readCAs(caFile)
-			if err != nil {
-				return nil, err
-			}
-			conn, err := dialer.DialContext(ctx, network, addr)
-			if err != nil {
-				return nil, err
-			}
-			secured := tls.Client(conn, &tls.Config{
-				MinVersion: tls.VersionTLS13,
-				RootCAs:    pool,
-				ServerName: serverName,
-				NextProtos: []string{"h2", "http/1.1"},
-			})
-			ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
-			defer cancel()
-			if err := secured.HandshakeContext(ctx); err != nil {
-				_ = conn.Close()
-				return nil, errors.Wrapf(err, "trusting the proxy as %q by %s", serverName, caFile)
-			}
-			return secured, nil
-		},
+		DialTLSContext:     w.dial,
 		ForceAttemptHTTP2:  true,
 		HTTP2:              &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
 		DisableCompression: true,
 		MaxIdleConns:       2,
 		IdleConnTimeout:    idleConn,
 	}, nil
+}
+
+// way is how the proxy is found: at its address, or by its name once nothing that can be trusted answers there, as when
+// its Service was made anew with another address. Whichever worked last is tried next.
+type way struct {
+	cfg    ProxyConfig
+	byName atomic.Bool
+}
+
+func (w *way) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	byName := w.byName.Load()
+	conn, err := w.connect(ctx, network, addr, byName)
+	if err != nil && w.cfg.Lookup != nil {
+		w.byName.Store(!byName)
+	}
+	return conn, err
+}
+
+func (w *way) connect(ctx context.Context, network, addr string, byName bool) (net.Conn, error) {
+	pool, err := readCAs(w.cfg.CAFile)
+	if err != nil {
+		return nil, err
+	}
+	if byName {
+		if addr, err = w.lookUp(ctx, addr); err != nil {
+			return nil, err
+		}
+	}
+	dialer := net.Dialer{Timeout: dialTimeout, KeepAlive: pingAfter}
+	conn, err := dialer.DialContext(ctx, network, addr)
+	if err != nil {
+		return nil, err
+	}
+	secured := tls.Client(conn, &tls.Config{
+		MinVersion: tls.VersionTLS13,
+		RootCAs:    pool,
+		ServerName: w.cfg.ServerName,
+		NextProtos: []string{"h2", "http/1.1"},
+	})
+	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
+	defer cancel()
+	if err := secured.HandshakeContext(ctx); err != nil {
+		_ = conn.Close()
+		return nil, errors.Wrapf(err, "trusting the proxy as %q by %s", w.cfg.ServerName, w.cfg.CAFile)
+	}
+	return secured, nil
+}
+
+// lookUp returns addr with the address that the proxy's name stands for.
+func (w *way) lookUp(ctx context.Context, addr string) (string, error) {
+	_, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return "", errors.Wrap(err, "reading the proxy's address")
+	}
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	hosts, err := w.cfg.Lookup(ctx, w.cfg.ServerName)
+	if err == nil && len(hosts) == 0 {
+		err = errors.New("it stands for no address")
+	}
+	if err != nil {
+		return "", errors.Wrapf(err, "looking up %s, since the proxy did not answer at %s", w.cfg.ServerName, addr)
+	}
+	return net.JoinHostPort(hosts[0], port), nil
 }
 
 func readCAs(path string) (*x509.CertPool, error) {
