@@ -80,7 +80,7 @@ var table = []Entry{
 	{KeyDisruption, KindAnnotation, WriterController, "JSON, from the cordon to the end of the soak: since when, what we changed and what it was before"},
 	{KeyFailure, KindAnnotation, WriterController, "JSON: the versions that failed here, how often, the reason, when it may be tried again"},
 	{KeyHistory, KindAnnotation, WriterController, "JSON: the last 5 attempts"},
-	{KeyWaitingFor, KindAnnotation, WriterController, "on a node in progress: `Reason: sentence` of what it waits for"},
+	{KeyWaitingFor, KindAnnotation, WriterController, "on a node in progress: `Reason: sentence` of what it waits for; a sentence that may be overtaken says of which moment it is, and the plan says what is so now"},
 	{KeyHookID, KindAnnotation, WriterController, "while the policy's hooks are awaited: a hook has answered when its own annotation on the node has this value; begins with `after-drain.` or `before-uncordon.`"},
 	{KeyActiveID, KindAnnotation, WriterAgent, "the intent that the agent worked on last"},
 	{KeyActionState, KindAnnotation, WriterAgent, "its answer: `busy`, `ready`, `error`"},

@@ -157,7 +157,7 @@ func (p *planner) setAside(n *fleet.Node, v verdict) {
 	c.remember(n, marker.OutcomeGivenBack, v.reason, p.Now)
 	c.Marks.Disruption, c.Marks.Intent.RebootFrom = nil, ""
 	message := v.sentence.String()
-	c.Marks.Waiting = &marker.Waiting{Reason: string(v.reason), Message: marker.Clip("staged; "+message, marker.MaxMessage)}
+	c.Marks.Waiting = v.sentence.after(Staged, "").mark(v.reason, p.Now)
 	p.step(n, intent.PhaseDraining, intent.ActSetAside, v.reason, message, c).FreesSlot = true
 }
 

@@ -5,7 +5,6 @@ import (
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 )
 
 // late tells if pods were found on a node whose volumes or hooks are awaited, because it was empty: such as tolerate the
@@ -26,7 +25,7 @@ func (p *planner) drainAgain(n *fleet.Node) {
 		d.Late = &at
 	}
 	r, message := drainWait(n)
-	c.Marks.Waiting = &marker.Waiting{Reason: string(r), Message: marker.Clip(message, marker.MaxMessage)}
+	c.Marks.Waiting = verbatim(message).mark(r, p.Now)
 	p.step(n, intent.PhaseDraining, intent.ActNote, r, message, c)
 }
 

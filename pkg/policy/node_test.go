@@ -198,7 +198,7 @@ func TestWaitingIsWrittenOnce(t *testing.T) {
 	n := node("a", draining, drain(fleet.Drain{Remaining: 1, Blocked: "by x", Next: now.Add(time.Second)}))
 	_, step := find(t, policy.Plan(fleetOf([]fleet.Node{n}, "a"), policy.DefaultSettings()), "a")
 	assert.Equal(t, step.Act, intent.ActNote)
-	assert.Equal(t, *step.Change.Marks.Waiting, marker.Waiting{Reason: "EvictionBlocked", Message: "by x"})
+	assert.Equal(t, *step.Change.Marks.Waiting, marker.Waiting{Reason: "EvictionBlocked", Message: "by x (at 2026-09-20 10:00:00 UTC)"}, "it stays true: what is seen later is in the plan")
 	n.Marks = step.Change.Marks
 	n.Drain.Blocked = "by y"
 	_, step = find(t, policy.Plan(fleetOf([]fleet.Node{n}, "a"), policy.DefaultSettings()), "a")

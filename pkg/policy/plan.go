@@ -252,7 +252,7 @@ func (p *planner) wait(n *fleet.Node, phase intent.Phase, r Reason, s Sentence) 
 	if inProgress && !reads(n, r, s) && !p.stillLost(n) {
 		message := s.String()
 		c := keep(n)
-		c.Marks.Waiting = &marker.Waiting{Reason: string(r), Message: marker.Clip(message, marker.MaxMessage)}
+		c.Marks.Waiting = s.mark(r, p.Now)
 		p.step(n, phase, intent.ActNote, r, message, c)
 		p.out.Nodes[p.at].NotBefore = s.until
 		return

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 )
 
 // Sentence is what people read of a node, made when somebody reads it: a plan of thousands of nodes holds as
@@ -61,6 +63,22 @@ func (s Sentence) over(t time.Time) Sentence {
 func (s Sentence) naming() Sentence {
 	s.names = true
 	return s
+}
+
+// ages reports whether something else may be true while the same is waited for: what is counted, who is named beside others,
+// and what was seen.
+func (s Sentence) ages() bool {
+	return !s.names && (s.form == "{s}" || strings.Contains(s.form, "{n}") || strings.Contains(s.form, "{holders}"))
+}
+
+// mark is the sentence on a Node, where it stands for as long as the reason does. One that ages says of which moment it is,
+// since it isn't written again: it is never false, and the plan says what is true now.
+func (s Sentence) mark(r Reason, now time.Time) *marker.Waiting {
+	if !s.ages() {
+		return &marker.Waiting{Reason: string(r), Message: marker.Clip(s.String(), marker.MaxMessage)}
+	}
+	when := " (at " + clock(now) + ")"
+	return &marker.Waiting{Reason: string(r), Message: marker.Clip(s.String(), marker.MaxMessage-len(when)) + when}
 }
 
 // after puts words before a sentence, in which {v} stands for v.

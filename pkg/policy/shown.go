@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"slices"
 	"time"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
@@ -59,6 +60,10 @@ func lastEnd(m *marker.Marks) (Shown, bool) {
 		return Shown{}, false
 	}
 	a := m.History[len(m.History)-1]
+	known := slices.IndexFunc(reasons, func(r Reason) bool { return string(r) == a.Reason })
+	if known < 0 {
+		return Shown{}, false
+	}
 	message := "the attempt at " + a.Version + " was given back"
 	switch f := m.Failure; {
 	case a.Outcome == marker.OutcomeUpdated:
@@ -66,7 +71,7 @@ func lastEnd(m *marker.Marks) (Shown, bool) {
 	case a.Outcome == marker.OutcomeFailed && f != nil && f.At.Equal(a.Ended):
 		message = f.Message
 	}
-	return shown(intent.ActFinish, a.Ended, Reason(a.Reason), message), true
+	return shown(intent.ActFinish, a.Ended, reasons[known], message), true
 }
 
 func shown(act intent.Act, at time.Time, r Reason, message string) Shown {

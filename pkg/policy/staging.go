@@ -30,7 +30,7 @@ func (p *planner) preparing(n *fleet.Node) {
 		p.wait(n, phase, ReasonAgentNotReady, say("to {s} {s2}; no agent pod is Ready on the node").with(wanted(m), m.Intent.Target))
 	case m.Intent.Action == marker.ActionConfirmUpdate:
 		p.reserve(n)
-		p.wait(n, phase, ReasonConfirming, verbatim(confirming(m.Intent.Target)))
+		p.wait(n, phase, ReasonConfirming, confirming(m.Intent.Target))
 	default:
 		p.wait(n, phase, ReasonPreparing, say("the agent stages {s}").with(m.Intent.Target))
 	}
@@ -87,8 +87,9 @@ func (p *planner) doubtful(n *fleet.Node) bool {
 // confirm asks the agent of a staged node to look once more.
 func (p *planner) confirm(n *fleet.Node) {
 	p.reserve(n)
-	c := begin(n, p.Now, marker.ActionConfirmUpdate, p.set.Deadlines.Prepare, ReasonConfirming, confirming(n.Marks.Intent.Target))
-	p.step(n, intent.PhasePrepared, intent.ActConfirm, ReasonConfirming, confirming(n.Marks.Intent.Target), c)
+	message := confirming(n.Marks.Intent.Target).String()
+	c := begin(n, p.Now, marker.ActionConfirmUpdate, p.set.Deadlines.Prepare, ReasonConfirming, message)
+	p.step(n, intent.PhasePrepared, intent.ActConfirm, ReasonConfirming, message, c)
 }
 
 // reserve keeps the place of a node that goes next: no others are asked for it meanwhile.
@@ -100,8 +101,8 @@ func (p *planner) reserve(n *fleet.Node) {
 	}
 }
 
-func confirming(target string) string {
-	return fmt.Sprintf("the agent asks the repository once more for %s before the node is taken out of service", target)
+func confirming(target string) Sentence {
+	return say("the agent asks the repository once more for {s} before the node is taken out of service").with(target)
 }
 
 func (p *planner) slot(n *fleet.Node) bool {
