@@ -71,9 +71,8 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 	if last == nil {
 		return
 	}
-	phases, reasons, versions := map[intent.Phase]int{}, map[policy.Reason]int{}, map[string]int{}
+	phases, reasons, versions := last.Phases(), map[policy.Reason]int{}, map[string]int{}
 	for _, n := range last.Nodes {
-		phases[n.Phase]++
 		if n.Act == "" {
 			reasons[n.Reason]++
 		}

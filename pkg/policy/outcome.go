@@ -15,7 +15,8 @@ type Outcome struct {
 	Steps []Step `json:"steps"`
 	// Nodes are all managed nodes, sorted by name, each with what holds for it.
 	Nodes []Standing `json:"nodes"`
-	// InHands counts the nodes that hold a slot or show a disruption; Lent of them are Lost and lend it on.
+	// InHands counts the nodes that hold a slot or show a disruption, and those that the steps take; Lent of them are
+	// Lost and lend it on.
 	InHands int `json:"inHands"`
 	Lent    int `json:"lent"`
 	Limit   int `json:"limit"`

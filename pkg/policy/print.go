@@ -4,27 +4,84 @@ import (
 	"fmt"
 	"strings"
 	"text/tabwriter"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
 )
+
+// Phases counts the nodes by phase. Every count of nodes that is shown is made from the nodes that are shown.
+func (o Outcome) Phases() map[intent.Phase]int {
+	counts := map[intent.Phase]int{}
+	for i := range o.Nodes {
+		counts[o.Nodes[i].Phase]++
+	}
+	return counts
+}
+
+// Counts is how many nodes are where, and how much of the fleet's limit is used up once the plan is carried out, a line
+// each.
+func (o Outcome) Counts() []string {
+	phases := o.Phases()
+	var each []string
+	for _, phase := range intent.Phases() {
+		if n := phases[phase]; n > 0 {
+			each = append(each, fmt.Sprintf("%d %s", n, phase))
+		}
+	}
+	nodes := fmt.Sprintf("%d nodes", len(o.Nodes))
+	if len(o.Nodes) == 1 {
+		nodes = "1 node"
+	}
+	if len(each) > 0 {
+		nodes += ": " + strings.Join(each, ", ")
+	}
+	starting, gone := 0, 0
+	for i := range o.Steps {
+		switch o.Steps[i].Act {
+		case intent.ActCordon:
+			starting++
+		case intent.ActRelease:
+			gone++
+		}
+	}
+	var of []string
+	for _, part := range []struct {
+		n  int
+		is string
+	}{{starting, "from now on"}, {o.Others, "not by the operator's doing"}, {gone, "a place of a node that is gone"}} {
+		if part.n > 0 {
+			of = append(of, fmt.Sprintf("%d %s", part.n, part.is))
+		}
+	}
+	limit := fmt.Sprintf("%d unavailable, and %d may be", o.InHands-o.Lent+o.Others, o.Limit)
+	if len(of) > 0 {
+		limit += ": " + strings.Join(of, ", ")
+	}
+	if o.Lent > 0 {
+		limit += fmt.Sprintf("; %d Lost on top", o.Lent)
+	}
+	return []string{nodes, limit}
+}
+
+// Troubles is what is wrong for more than one node, a line each: with the policy, and with versions.
+func (o Outcome) Troubles() []string {
+	var lines []string
+	if o.PolicyProblem != "" {
+		lines = append(lines, "the policy is not in force: "+o.PolicyProblem)
+	}
+	for _, w := range o.Warnings {
+		lines = append(lines, "warning: "+w)
+	}
+	for _, v := range o.Stopped {
+		lines = append(lines, v.Sentence.String())
+	}
+	return lines
+}
 
 // String is the plan for people: what it would do next, and why each other node waits.
 func (o Outcome) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d of %d nodes that may be unavailable are", o.InHands-o.Lent+o.Others, o.Limit)
-	if o.Others > 0 {
-		fmt.Fprintf(&b, ", %d of them not by the operator's doing", o.Others)
-	}
-	if o.Lent > 0 {
-		fmt.Fprintf(&b, "; %d Lost on top", o.Lent)
-	}
-	b.WriteString("\n")
-	if o.PolicyProblem != "" {
-		fmt.Fprintf(&b, "the policy is not in force: %s\n", o.PolicyProblem)
-	}
-	for _, w := range o.Warnings {
-		fmt.Fprintf(&b, "warning: %s\n", w)
-	}
-	for _, v := range o.Stopped {
-		fmt.Fprintf(&b, "%s\n", v.Sentence)
+	for _, line := range append(o.Counts(), o.Troubles()...) {
+		fmt.Fprintln(&b, line)
 	}
 	b.WriteString("\n")
 	w := tabwriter.NewWriter(&b, 0, 4, 2, ' ', 0)

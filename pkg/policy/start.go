@@ -173,6 +173,9 @@ func (p *planner) disrupt(c *candidate) {
 	}
 	if !held {
 		p.out.InHands++
+		if counted {
+			p.out.Others--
+		}
 		for _, part := range p.parts(c) {
 			part.take(n, counted)
 		}
