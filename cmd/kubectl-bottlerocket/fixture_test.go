@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"strings"
@@ -13,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/sirupsen/logrus"
 	"gotest.tools/v3/assert"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -25,6 +28,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/controller"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
 
 var shared controlplane.Shared
@@ -82,7 +86,11 @@ func (c *cluster) node(h host) {
 			n.Annotations[string(k)] = v
 		}
 	}
-	n.Spec.Unschedulable = h.cordoned
+	if h.cordoned {
+		// As Kubernetes' node controller does.
+		n.Spec.Unschedulable = true
+		n.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule, TimeAdded: &metav1.Time{Time: noon.Add(-time.Hour)}}}
+	}
 	n, err := c.client.CoreV1().Nodes().Create(ctx, n, metav1.CreateOptions{})
 	assert.NilError(c.t, err)
 	c.t.Cleanup(func() {
@@ -231,4 +239,21 @@ func at(action marker.Action, answer marker.State, since time.Duration, current,
 		m.Intent.Target = available
 	}
 	return m
+}
+
+// controls runs a controller in this process, as the pod controller-1 on a node.
+func (c *cluster) controls(node string) *controller.Controller {
+	c.t.Helper()
+	o := controller.DefaultOptions()
+	o.Namespace, o.PodName, o.NodeName = c.namespace, "controller-1", node
+	o.Policy.MaxUnavailable = policy.Count(2)
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	leads, err := controller.New(o, c.client, prometheus.NewRegistry(), log)
+	assert.NilError(c.t, err)
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- leads.Run(ctx) }()
+	c.t.Cleanup(func() { stop(); assert.NilError(c.t, <-done) })
+	return leads
 }

@@ -7,24 +7,30 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
 
 // planned is the fleet with what the controller would do with it.
 type planned struct {
-	now      time.Time
+	now time.Time
+	// nodes are those that were read, by name, and noted is when the controller wrote on each that is in progress.
 	nodes    map[string]*fleet.Node
+	noted    map[string]time.Time
 	snapshot fleet.Snapshot
 	settings policy.Settings
 	outcome  policy.Outcome
-	notes    []string
+	// live reports whether the outcome is the leader's own word.
+	live  bool
+	notes []string
 }
 
-// look reads the fleet once and plans with the policy that is in force.
+// look reads the fleet once, with what the leader says of it; what it would say where it doesn't answer.
 func (p *plugin) look(ctx context.Context, client kubernetes.Interface) (*planned, error) {
 	now := p.now()
 	lead := findLeader(ctx, client, p.namespace(), now)
@@ -32,30 +38,30 @@ func (p *plugin) look(ctx context.Context, client kubernetes.Interface) (*planne
 	if err != nil {
 		return nil, err
 	}
-	return plan(objects, lead, now, nil), nil
+	return p.judge(ctx, client, objects, lead, now), nil
+}
+
+// judge is the leader's plan for what was read, or the one that is made here in its place.
+func (p *plugin) judge(ctx context.Context, client kubernetes.Interface, objects *kube.Objects, lead leader, now time.Time) *planned {
+	if lead.name == "" {
+		return plan(objects, lead, now, nil)
+	}
+	out, err := lead.plan(ctx, client, p.namespace())
+	if err != nil {
+		lead.note("the controller's own plan can't be had, so this one is made here, by what stands on the nodes: %v", err)
+		return plan(objects, lead, now, nil)
+	}
+	l := gather(objects, lead, now, nil)
+	l.outcome, l.live = out, true
+	if out.PolicyProblem != "" {
+		l.notes = append(l.notes, "the controller goes by a policy that was good before, or by none: groups and budgets of that are not known here")
+	}
+	return l
 }
 
 // plan decides as the leader would. A policy that isn't nil takes the place of the one in force.
-func plan(objects *kube.Objects, lead leader, now time.Time, instead func(defaults policy.Settings) policy.Settings) *planned {
-	l := &planned{now: now, nodes: map[string]*fleet.Node{}, notes: append([]string(nil), lead.notes...)}
-	l.snapshot, l.settings = objects.Snapshot(now, lead.options.Policy)
-	if instead != nil {
-		l.snapshot.PolicyProblem, l.snapshot.NoPolicy = "", false
-		l.settings = instead(lead.options.Policy)
-	}
-	for i := range l.snapshot.Nodes {
-		n := &l.snapshot.Nodes[i]
-		n.ControllerHere = lead.node != "" && n.Name == lead.node
-		// Deadlines fire only once a controller has passed over the node, so that one that was away doesn't act on
-		// what it missed. One that leads has, within seconds, and one that begins to lead has at its second pass.
-		n.PassedOver = true
-		// A controller counts from its own first look.
-		if !n.UnavailableSince.IsZero() && n.UnavailableSince.Before(lead.since) {
-			n.UnavailableSince = lead.since
-		}
-		n.Forecast = foreseen(n, now)
-		l.nodes[n.Name] = n
-	}
+func plan(objects *kube.Objects, lead leader, now time.Time, instead *policy.Settings) *planned {
+	l := gather(objects, lead, now, instead)
 	if l.snapshot.NoPolicy && objects.Policy != nil {
 		l.notes = append(l.notes, "the policy that stands there has a mistake; a controller that read a good one before goes on with that, which is not known here")
 	}
@@ -71,6 +77,40 @@ func plan(objects *kube.Objects, lead leader, now time.Time, instead func(defaul
 	return l
 }
 
+// gather is all that a plan is made from, as a leader would have it.
+func gather(objects *kube.Objects, lead leader, now time.Time, instead *policy.Settings) *planned {
+	l := &planned{now: now, nodes: map[string]*fleet.Node{}, noted: noted(objects.Nodes), notes: append([]string(nil), lead.notes...)}
+	l.snapshot, l.settings = objects.Snapshot(now, lead.options.Policy)
+	if instead != nil {
+		l.snapshot.PolicyProblem, l.snapshot.NoPolicy = "", false
+		l.settings = *instead
+	}
+	for i := range l.snapshot.Nodes {
+		n := &l.snapshot.Nodes[i]
+		n.ControllerHere = lead.node != "" && n.Name == lead.node
+		// Deadlines fire only once a controller has passed over the node, so that one that was away doesn't act on
+		// what it missed. One that leads has, within seconds, and one that begins to lead has at its second pass.
+		n.PassedOver = true
+		// A controller counts from its own first look.
+		if !n.UnavailableSince.IsZero() && n.UnavailableSince.Before(lead.since) {
+			n.UnavailableSince = lead.since
+		}
+		n.Forecast = foreseen(n, now)
+		l.nodes[n.Name] = n
+	}
+	return l
+}
+
+func noted(nodes []*corev1.Node) map[string]time.Time {
+	at := map[string]time.Time{}
+	for _, n := range nodes {
+		if t := kube.NotedAt(n); !t.IsZero() {
+			at[n.Name] = t
+		}
+	}
+	return at
+}
+
 // foreseen is what the controller found in the way of a node's drain, by what it wrote to the node. A node on which it
 // wrote nothing of that kind, it may not have looked at yet.
 func foreseen(n *fleet.Node, now time.Time) *fleet.Forecast {
@@ -83,6 +123,30 @@ func foreseen(n *fleet.Node, now time.Time) *fleet.Forecast {
 		}
 	}
 	return f
+}
+
+// waitingFor is why a node gets no further: the plan's sentence. Only where the plan was made here, and a live look
+// would have to be taken, what stands on the node says more, and was so when it was written.
+func (l *planned) waitingFor(n *fleet.Node, s *policy.Standing) WaitingFor {
+	w := WaitingFor{Reason: s.Reason, Message: s.Sentence.String(), NotBefore: s.NotBefore}
+	stands := n.Marks.Waiting
+	if l.live || stands == nil {
+		return w
+	}
+	looks := s.Act == intent.ActDrain || s.Act == intent.ActCheck || s.Act == intent.ActLook
+	if foreseen := s.Phase == intent.PhasePrepared && policy.Obstacle(s.Reason) != fleet.ObstacleNone; !looks && !foreseen {
+		return w
+	}
+	w.Reason, w.Message, w.AsOf = policy.Reason(stands.Reason), stands.Message, l.noted[n.Name]
+	if w.AsOf.IsZero() {
+		w.AsOf = since(n)
+	}
+	return w
+}
+
+// warnings are what to know before the rest is believed, and what the policy allows and may not mean.
+func (l *planned) warnings() []string {
+	return append(append([]string{}, l.notes...), l.outcome.Warnings...)
 }
 
 // warn prints what people should know before they believe the rest.

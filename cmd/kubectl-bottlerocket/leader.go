@@ -21,6 +21,8 @@ import (
 
 // leader is the controller that would carry a plan out.
 type leader struct {
+	// name is that of its pod; empty if nothing leads, or the pod is gone.
+	name string
 	// node is where it runs, and since when it leads; empty and zero if nobody knows.
 	node  string
 	since time.Time
@@ -81,6 +83,9 @@ func (l *leader) pod(ctx context.Context, client kubernetes.Interface, namespace
 		return nil, errors.Wrapf(err, "reading pod %s/%s", namespace, name)
 	}
 	l.node = pod.Spec.NodeName
+	if leads {
+		l.name = name
+	}
 	return &pod.Spec, nil
 }
 

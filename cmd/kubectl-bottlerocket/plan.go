@@ -23,21 +23,28 @@ type Plan struct {
 	// Time is when it was made, and Policy what by: a file, the ConfigMap, or the defaults.
 	Time   time.Time `json:"time"`
 	Policy string    `json:"policy"`
-	// Warnings are what to know before the rest is believed.
-	Warnings []string `json:"warnings,omitempty"`
+	// Live: it is the controller's own, and not made here in its place.
+	Live bool `json:"live"`
+	// Warnings are what to know before the rest is believed, and what the policy allows and may not mean.
+	Warnings []string `json:"warnings"`
 	// PolicyProblem is why the policy is not in force.
 	PolicyProblem string `json:"policyProblem,omitempty"`
-	// Lost nodes are on top of the budgets.
-	Lost    int            `json:"lost"`
+	// Lost is how many nodes are; Lent of them are on top of the budgets.
+	Lost int `json:"lost"`
+	Lent int `json:"lent"`
+	// Budgets and Groups are empty where it isn't known which policy is in force.
 	Budgets []policy.Usage `json:"budgets"`
 	// Groups in the policy's order; the last one, without a name, are the nodes in no group.
 	Groups  []Wave                  `json:"groups"`
-	Stopped []policy.StoppedVersion `json:"stopped,omitempty"`
+	Stopped []policy.StoppedVersion `json:"stopped"`
 	// Starts are the steps that would be taken now, in their order, and Waits all other nodes, by name.
 	Starts []Start `json:"starts"`
 	Waits  []Wait  `json:"waits"`
 	// Next is when the plan may differ, by the clock alone.
 	Next time.Time `json:"next,omitzero"`
+
+	// counts and troubles are the controller's own words.
+	counts, troubles []string
 }
 
 // DeepCopyObject is never called: what is printed isn't kept.
@@ -113,33 +120,39 @@ func (p *plugin) plan(ctx context.Context, o *planOptions) error {
 	if by == "-" {
 		by = "standard input"
 	}
-	var instead func(policy.Settings) policy.Settings
+	var instead policy.Settings
 	if o.file != "" {
-		set, err := file.Decode(content, lead.options.Policy, time.LoadLocation)
-		if err != nil {
+		if instead, err = file.Decode(content, lead.options.Policy, time.LoadLocation); err != nil {
 			return errors.WithMessage(err, by)
 		}
-		instead = func(policy.Settings) policy.Settings { return set }
 	}
 	objects, err := kube.ReadObjects(ctx, client, p.namespace(), lead.options.AgentSelector)
 	if err != nil {
 		return err
 	}
-	switch {
-	case by != "":
-	case objects.Policy == nil && objects.HadPolicy():
-		by = "no policy; the ConfigMap " + kube.PolicyConfigMap + " is gone"
-	case objects.Policy == nil:
-		by = "the controller's flags; there is no ConfigMap " + kube.PolicyConfigMap
-	default:
-		by = "ConfigMap " + p.namespace() + "/" + kube.PolicyConfigMap
+	var l *planned
+	if o.file != "" {
+		l = plan(objects, lead, now, &instead)
+	} else {
+		l, by = p.judge(ctx, client, objects, lead, now), p.inForce(objects)
 	}
-	made := report(plan(objects, lead, now, instead), by)
+	made := report(l, by)
 	if printer := o.printer(); printer != nil {
 		return printer.PrintObj(made, p.Out)
 	}
-	warn(p.ErrOut, made.Warnings)
+	warn(p.ErrOut, l.notes)
 	return made.print(p.Out, o.wide())
+}
+
+// inForce says what the controller goes by.
+func (p *plugin) inForce(objects *kube.Objects) string {
+	switch {
+	case objects.Policy == nil && objects.HadPolicy():
+		return "no policy; the ConfigMap " + kube.PolicyConfigMap + " is gone"
+	case objects.Policy == nil:
+		return "the controller's flags; there is no ConfigMap " + kube.PolicyConfigMap
+	}
+	return "ConfigMap " + p.namespace() + "/" + kube.PolicyConfigMap
 }
 
 // policyFile reads the file that a plan is to go by; nothing if there is none.
@@ -157,10 +170,11 @@ func (p *plugin) policyFile(path string) ([]byte, error) {
 
 // report puts a plan into the structure that is printed.
 func report(l *planned, by string) *Plan {
+	o := &l.outcome
 	out := &Plan{
-		printed: kind("Plan"), Time: l.now.UTC().Truncate(time.Second), Policy: by, Warnings: l.notes, PolicyProblem: l.outcome.PolicyProblem,
-		Lost: l.outcome.Lent, Budgets: policy.Budgets(l.snapshot, l.settings), Stopped: l.outcome.Stopped,
-		Starts: []Start{}, Waits: []Wait{}, Next: l.outcome.Wake,
+		printed: kind("Plan"), Time: l.now.UTC().Truncate(time.Second), Policy: by, Live: l.live, Warnings: l.warnings(), PolicyProblem: o.PolicyProblem,
+		Lost: o.Phases()[intent.PhaseLost], Lent: o.Lent, Budgets: []policy.Usage{}, Groups: []Wave{}, Stopped: append([]policy.StoppedVersion{}, o.Stopped...),
+		Starts: []Start{}, Waits: []Wait{}, Next: o.Wake, counts: o.Counts(), troubles: o.Troubles(),
 	}
 	standing := make(map[string]*policy.Standing, len(l.outcome.Nodes))
 	for i := range l.outcome.Nodes {
@@ -179,12 +193,16 @@ func report(l *planned, by string) *Plan {
 		out.Starts = append(out.Starts, start)
 	}
 	waves := newWaves(l)
-	for i := range l.outcome.Nodes {
-		s := &l.outcome.Nodes[i]
+	for i := range o.Nodes {
+		s := &o.Nodes[i]
 		n := l.nodes[s.Node]
+		if n == nil {
+			// It came or went between the two looks.
+			continue
+		}
 		w := waves.of(n.Labels)
 		w.count(s)
-		if s.Act != "" && !waits(s.Act) {
+		if !waits(s.Act) {
 			continue
 		}
 		seen := l.status(n, s)
@@ -194,7 +212,9 @@ func report(l *planned, by string) *Plan {
 		}
 		out.Waits = append(out.Waits, wait)
 	}
-	out.Groups = waves.all
+	if l.snapshot.PolicyProblem == "" {
+		out.Budgets, out.Groups = policy.Budgets(l.snapshot, l.settings), waves.all
+	}
 	return out
 }
 

@@ -13,16 +13,12 @@ import (
 // print is the plan for people: what holds for all, then what starts, then who waits.
 func (p *Plan) print(out io.Writer, wide bool) error {
 	fmt.Fprintf(out, "Plan of %s by %s\n", moment(p.Time), printers.EscapeTerminal(p.Policy))
-	if p.PolicyProblem != "" {
-		fmt.Fprintf(out, "The policy is not in force: %s\n", printers.EscapeTerminal(p.PolicyProblem))
+	tell(out, append(p.counts, p.troubles...))
+	parts := []func(*table, bool){p.budgets, p.waves, p.starts, p.waits}
+	if len(p.Groups) == 0 {
+		parts = parts[2:]
 	}
-	for _, v := range p.Stopped {
-		fmt.Fprintln(out, printers.EscapeTerminal(v.Sentence.String()))
-	}
-	if p.Lost > 0 {
-		fmt.Fprintf(out, "%d Lost on top of the budgets\n", p.Lost)
-	}
-	for _, part := range []func(*table, bool){p.budgets, p.waves, p.starts, p.waits} {
+	for _, part := range parts {
 		fmt.Fprintln(out)
 		t := newTable(out)
 		part(t, wide)
@@ -127,6 +123,6 @@ func (p *Plan) waits(t *table, wide bool) {
 		if wide {
 			row = append(row, w.Version, w.Target)
 		}
-		t.row(append(row, coming(p.Time, w.NotBefore), string(w.Reason), w.Message)...)
+		t.row(append(row, coming(p.Time, w.NotBefore), string(w.Reason), w.words())...)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -59,7 +60,7 @@ func TestRead(t *testing.T) {
 			Groups        []struct{ Nodes, UpToDate, Starting, InProgress, Waiting int }
 		}
 		assert.NilError(t, json.Unmarshal([]byte(c.run("plan", "-o", "json").out), &got))
-		nodes, counted := map[string]bool{}, 0
+		nodes, counted, starting := map[string]bool{}, 0, 0
 		for _, n := range append(got.Starts, got.Waits...) {
 			assert.Assert(t, !nodes[n.Node], n.Node)
 			nodes[n.Node] = true
@@ -67,7 +68,9 @@ func TestRead(t *testing.T) {
 		for _, g := range got.Groups {
 			assert.Equal(t, g.Nodes, g.UpToDate+g.Starting+g.InProgress+g.Waiting)
 			counted += g.Nodes
+			starting += g.Starting
 		}
+		assert.Equal(t, starting, len(got.Starts), "groups count as the lists do")
 		assert.Equal(t, len(nodes), 13)
 		assert.Equal(t, counted, 13)
 	})
@@ -111,9 +114,12 @@ func TestRead(t *testing.T) {
 	})
 }
 
-// anywhere is text without the number of the test's namespace.
+// asOf is when something was written on a node, by the API server's clock.
+var asOf = regexp.MustCompile(`as of 20[^)]*`)
+
+// anywhere is text without the number of the test's namespace, and whenever it was that the test wrote to a node.
 func (c *cluster) anywhere(text string) string {
-	return strings.ReplaceAll(text, c.namespace, "NAMESPACE")
+	return asOf.ReplaceAllString(strings.ReplaceAll(text, c.namespace, "NAMESPACE"), "as of TIME")
 }
 
 // What is missing is said, and stops nobody from looking.

@@ -2,18 +2,25 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
-	"io"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/sirupsen/logrus"
 	"gotest.tools/v3/assert"
 	"gotest.tools/v3/poll"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/rest"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/controller"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
@@ -21,67 +28,232 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
 
-// What the plugin says of each node is what a controller at work says, word for word.
-func TestPlanIsTheControllers(t *testing.T) {
-	c := newCluster(t)
-	worker := map[string]string{"wave": "workers"}
-	prepared := at(marker.ActionPrepareUpdate, marker.StateReady, time.Hour, v1, v2)
-	c.node(idleHost("agentless"))
-	c.node(host{name: "idle", marks: at(marker.ActionStabilize, marker.StateReady, time.Hour, v1, v2)})
-	c.node(host{name: "staged", marks: prepared})
-	c.node(host{name: "worker", labels: worker, marks: prepared})
-	c.node(host{name: "current", labels: map[string]string{"wave": "canary"}, marks: at(marker.ActionStabilize, marker.StateReady, time.Hour, v2, v2)})
-	c.node(host{name: "cordoned", cordoned: true, marks: at(marker.ActionStabilize, marker.StateReady, time.Hour, v1, v2)})
-	c.node(host{name: "unreadable", annotations: map[marker.Key]string{marker.KeyIntentID: "8", marker.KeyActionWanted: "dance"}})
-	c.node(host{name: "new", noAgent: true})
-	failed := at(marker.ActionStabilize, marker.StateReady, time.Hour, v1, v2)
-	failed.Failure = &marker.Failure{Versions: []string{v2}, Count: 1, Reason: "RolledBack", At: time.Now(), RetryAfter: time.Now().Add(time.Hour)}
-	c.node(host{name: "failed", marks: failed})
-	c.slots()
-	c.configMap(kube.PolicyConfigMap, kube.PolicyKey, testPolicy+"pause: {reason: stocktaking}\nversions: {minAge: 1h}\n")
-	c.pod("controller-1", "staged", corev1.Container{Name: "controller", Image: "controller", Args: []string{"-controller", "-max-unavailable=2"}}, "controller")
+// lately puts an intent and its answer on a host, by the real clock: a controller is at work.
+func lately(action marker.Action, answer marker.State, ago time.Duration) marker.Marks {
+	m := at(action, answer, ago, v1, v2)
+	m.Intent.Time = time.Now().Add(-ago)
+	m.Intent.Until = m.Intent.Time.Add(45 * time.Minute)
+	return m
+}
 
-	o := controller.DefaultOptions()
-	o.Namespace, o.PodName, o.NodeName = c.namespace, "controller-1", "staged"
-	o.Policy.MaxUnavailable = policy.Count(2)
-	log := logrus.New()
-	log.SetOutput(io.Discard)
-	at, err := controller.New(o, c.client, prometheus.NewRegistry(), log)
-	assert.NilError(t, err)
-	ctx, stop := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- at.Run(ctx) }()
-	t.Cleanup(func() { stop(); assert.NilError(t, <-done) })
+// out is a host that was cordoned for an update as long ago as its intent is old.
+func out(m marker.Marks) marker.Marks {
+	m.Intent.RebootFrom = m.Report.BootID
+	m.Disruption = &marker.Disruption{Since: m.Intent.Time}
+	return m
+}
 
-	type word struct {
-		Node    string        `json:"node"`
-		Reason  policy.Reason `json:"reason"`
-		Message string        `json:"message"`
+// back is a host that came back with the target, and whose kubelet says so in boot as well.
+func back(m marker.Marks) marker.Marks {
+	m.Intent.RebootFrom, m.Report.Current, m.Report.Available = "0a0a0a0a-boot", v2, ""
+	return m
+}
+
+// troubled are fleets in which something is wrong, each with its policy.
+var troubled = []struct {
+	name, policy string
+	hosts        func(c *cluster) []host
+	// broken is the policy's text after the controller has read the first: only the controller knows that one then.
+	broken string
+}{
+	{name: "a pause", policy: testPolicy + "pause: {reason: stocktaking}\nversions: {minAge: 1h}\n", hosts: func(*cluster) []host {
+		prepared := lately(marker.ActionPrepareUpdate, marker.StateReady, time.Hour)
+		failed := lately(marker.ActionStabilize, marker.StateReady, time.Hour)
+		failed.Failure = &marker.Failure{Versions: []string{v2}, Count: 1, Reason: "RolledBack", At: time.Now(), RetryAfter: time.Now().Add(time.Hour)}
+		current := at(marker.ActionStabilize, marker.StateReady, time.Hour, v2, v2)
+		return []host{idleHost("agentless"), {name: "idle", marks: lately(marker.ActionStabilize, marker.StateReady, time.Hour)},
+			{name: "staged", marks: prepared}, {name: "worker", labels: map[string]string{"wave": "workers"}, marks: prepared},
+			{name: "current", labels: map[string]string{"wave": "canary"}, marks: current},
+			{name: "cordoned", cordoned: true, marks: lately(marker.ActionStabilize, marker.StateReady, time.Hour)},
+			{name: "unreadable", annotations: map[marker.Key]string{marker.KeyIntentID: "8", marker.KeyActionWanted: "dance"}},
+			{name: "new", noAgent: true}, {name: "failed", marks: failed}}
+	}},
+	{name: "Lost nodes, a version that is stopped, and warnings", hosts: func(*cluster) []host {
+		lost := out(lately(marker.ActionRebootUpdate, marker.StateBusy, 2*time.Hour))
+		staged := lately(marker.ActionPrepareUpdate, marker.StateReady, time.Hour)
+		// Of whoever took the places long ago, and of a person's hand.
+		staged.Waiting = &marker.Waiting{Reason: string(policy.ReasonHandsOff), Message: "staged; somebody took the operator's cordon away"}
+		return []host{{name: "lost-1", marks: lost, cordoned: true, notReady: true}, {name: "lost-2", marks: lost, cordoned: true, notReady: true},
+			{name: "staged", marks: staged}, {name: "idle", marks: lately(marker.ActionStabilize, marker.StateReady, time.Hour)}}
+	}, policy: "version: 1\nmaxUnavailable: 3\nmaxFailed: 2\ndeadlines: {reboot: 5m, prepare: 20m}\n" +
+		"groups:\n- {name: canary, nodeSelector: {matchLabels: {wave: canary}}}\n"},
+	{name: "places that are taken", policy: "version: 1\nmaxUnavailable: 1\n", hosts: func(c *cluster) []host {
+		c.blocked("draining")
+		staged := lately(marker.ActionPrepareUpdate, marker.StateReady, time.Hour)
+		staged.Waiting = &marker.Waiting{Reason: string(policy.ReasonUnavailableLimit), Message: "staged; 1 of 1 nodes of the fleet that may be unavailable are: long-gone"}
+		draining := out(lately(marker.ActionPrepareUpdate, marker.StateReady, time.Minute))
+		return []host{{name: "draining", marks: draining, cordoned: true}, {name: "staged", marks: staged},
+			{name: "cordoned", cordoned: true, marks: lately(marker.ActionStabilize, marker.StateReady, time.Hour)}}
+	}},
+	{name: "a limit that was lowered", policy: "version: 1\nmaxUnavailable: 1\nmaxLost: 0\n", hosts: func(*cluster) []host {
+		rebooting := out(lately(marker.ActionRebootUpdate, marker.StateBusy, time.Minute))
+		returning := back(out(lately(marker.ActionRebootUpdate, marker.StateReady, 20*time.Minute)))
+		returning.Waiting = &marker.Waiting{Reason: string(policy.ReasonLost), Message: "returning has not come back from its reboot"}
+		soaking := back(out(lately(marker.ActionStabilize, marker.StateReady, time.Minute)))
+		soaking.Disruption.Returned = &soaking.Intent.Time
+		lost := out(lately(marker.ActionRebootUpdate, marker.StateBusy, 2*time.Hour))
+		return []host{{name: "lost", marks: lost, cordoned: true, notReady: true}, {name: "rebooting", marks: rebooting, cordoned: true},
+			{name: "returning", marks: returning, cordoned: true, notReady: true}, {name: "soaking", marks: soaking, notReady: true},
+			{name: "staged", marks: lately(marker.ActionPrepareUpdate, marker.StateReady, time.Hour)}}
+	}},
+	{name: "no policy that can be read", policy: "version: 2\n", hosts: func(*cluster) []host {
+		return []host{{name: "staged", marks: lately(marker.ActionPrepareUpdate, marker.StateReady, time.Hour)},
+			{name: "draining", marks: out(lately(marker.ActionPrepareUpdate, marker.StateReady, time.Minute)), cordoned: true},
+			{name: "idle", marks: lately(marker.ActionStabilize, marker.StateReady, time.Hour)}}
+	}},
+	{name: "a mistake in a policy that was good", policy: testPolicy + "pause: {reason: stocktaking}\n", broken: "maxUnavailable: 4\n", hosts: func(*cluster) []host {
+		return []host{{name: "staged", marks: lately(marker.ActionPrepareUpdate, marker.StateReady, time.Hour)},
+			{name: "worker", labels: map[string]string{"wave": "workers"}, marks: lately(marker.ActionPrepareUpdate, marker.StateReady, time.Hour)},
+			{name: "rebooting", marks: out(lately(marker.ActionRebootUpdate, marker.StateBusy, time.Minute)), cordoned: true}}
+	}},
+}
+
+// blocked puts a pod on a node that a PodDisruptionBudget lets nobody evict.
+func (c *cluster) blocked(node string) {
+	c.t.Helper()
+	zero, ctx := int64(0), c.t.Context()
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web", Labels: map[string]string{"app": "web"}},
+		Spec: corev1.PodSpec{NodeName: node, TerminationGracePeriodSeconds: &zero, Containers: []corev1.Container{{Name: "web", Image: "web"}}}}
+	pod, err := c.client.CoreV1().Pods(c.namespace).Create(ctx, pod, metav1.CreateOptions{})
+	assert.NilError(c.t, err)
+	pod.Status.Phase, pod.Status.Conditions = corev1.PodRunning, []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+	_, err = c.client.CoreV1().Pods(c.namespace).UpdateStatus(ctx, pod, metav1.UpdateOptions{})
+	assert.NilError(c.t, err)
+	_, err = c.client.PolicyV1().PodDisruptionBudgets(c.namespace).Create(ctx, &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "web"},
+		Spec: policyv1.PodDisruptionBudgetSpec{MaxUnavailable: new(intstr.FromInt32(0)), Selector: &metav1.LabelSelector{MatchLabels: pod.Labels}}}, metav1.CreateOptions{})
+	assert.NilError(c.t, err)
+}
+
+// word is what is said of a node.
+type word struct {
+	Node    string        `json:"node"`
+	Phase   string        `json:"phase"`
+	Reason  policy.Reason `json:"reason"`
+	Message string        `json:"message"`
+}
+
+// about are words without the second in which a controller first looked, which only it knows.
+func about(words []word) []word {
+	words = slices.Clone(words)
+	for i := range words {
+		words[i].Message = firstLook.ReplaceAllString(words[i].Message, "in service, or LATER)")
 	}
-	var says, plugin []word
-	poll.WaitOn(t, func(poll.LogT) poll.Result {
-		out, err := at.Plan(ctx)
-		if err != nil || len(out.Steps) > 0 || len(out.Saw) > 0 {
+	return words
+}
+
+var firstLook = regexp.MustCompile(`in service, or 20[^)]*\)`)
+
+// settled is the plan of a controller that takes no step any more but to look.
+func settled(t *testing.T, at *controller.Controller, is func(policy.Outcome) bool) (out policy.Outcome) {
+	t.Helper()
+	poll.WaitOn(t, func(poll.LogT) (r poll.Result) {
+		var err error
+		if out, err = at.Plan(t.Context()); err != nil || len(out.Steps) > 0 || len(out.Saw) > 0 || !is(out) {
 			return poll.Continue("the controller is at work: %v, %v", out.Steps, err)
-		}
-		says = nil
-		for _, s := range out.Nodes {
-			says = append(says, word{s.Node, s.Reason, s.Sentence.String()})
 		}
 		return poll.Success()
 	}, poll.WithTimeout(time.Minute))
+	return out
+}
 
-	var out, errs bytes.Buffer
-	p := newPlugin(genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: &out, ErrOut: &errs})
-	assert.Equal(t, p.run(ctx, []string{"--kubeconfig", c.kubeconfig, "-n", c.namespace, "plan", "-o", "json"}), 0, errs.String())
-	var made struct {
-		Warnings, Starts []any
-		Waits            []word
+// What the plugin says is what a controller at work says, node by node and word for word, while things fail too: its
+// own words where it answers, and the same ones where the plugin has to find them by itself.
+func TestPlanIsTheControllers(t *testing.T) {
+	for _, tc := range troubled {
+		t.Run(tc.name, func(t *testing.T) {
+			c := newCluster(t)
+			hosts := tc.hosts(c)
+			for _, h := range hosts {
+				c.node(h)
+			}
+			c.slots()
+			c.configMap(kube.PolicyConfigMap, kube.PolicyKey, tc.policy)
+			c.pod("controller-1", "staged", corev1.Container{Name: "controller", Image: "controller", Args: []string{"-controller", "-max-unavailable=2"}}, "controller")
+			leads := c.controls("staged")
+			says := settled(t, leads, func(policy.Outcome) bool { return true })
+			if tc.broken != "" {
+				body, err := json.Marshal(map[string]any{"data": map[string]string{kube.PolicyKey: tc.broken}})
+				assert.NilError(t, err)
+				_, err = c.client.CoreV1().ConfigMaps(c.namespace).Patch(t.Context(), kube.PolicyConfigMap, types.MergePatchType, body, metav1.PatchOptions{})
+				assert.NilError(t, err)
+				says = settled(t, leads, func(o policy.Outcome) bool { return o.PolicyProblem != "" })
+			}
+			assert.Equal(t, len(says.Nodes), len(hosts))
+			var words []word
+			for _, s := range says.Nodes {
+				words = append(words, word{s.Node, string(s.Phase), s.Reason, s.Sentence.String()})
+			}
+			head := strings.Join(append(says.Counts(), says.Troubles()...), "\n") + "\n"
+
+			t.Run("its own plan", func(t *testing.T) {
+				got := c.asks(t, leads, "plan", "-o", "json")
+				assert.Assert(t, got.Live)
+				assert.DeepEqual(t, got.Waits, words)
+				assert.DeepEqual(t, got.Stopped, append([]map[string]any{}, stopped(says)...))
+				assert.Equal(t, got.Lost, says.Phases()["Lost"])
+				assert.Assert(t, strings.Contains(c.asked(t, leads, "plan").out, head), "%s", head)
+				assert.Assert(t, strings.HasSuffix(c.asked(t, leads, "status").errs, head), "%s", head)
+			})
+			if tc.broken != "" {
+				return
+			}
+			t.Run("made here", func(t *testing.T) {
+				got := c.asks(t, nil, "plan", "-o", "json")
+				assert.Assert(t, !got.Live)
+				assert.DeepEqual(t, about(got.Waits), about(words))
+				assert.DeepEqual(t, got.Stopped, append([]map[string]any{}, stopped(says)...))
+				assert.Assert(t, strings.Contains(c.asked(t, nil, "plan").out, head), "%s", head)
+				assert.Assert(t, strings.HasSuffix(c.asked(t, nil, "status").errs, head), "%s", head)
+			})
+		})
 	}
-	assert.NilError(t, json.Unmarshal(out.Bytes(), &made))
-	plugin = made.Waits
-	assert.DeepEqual(t, plugin, says)
-	assert.Equal(t, len(made.Starts), 0)
-	assert.Equal(t, len(made.Warnings), 0, "%v", made.Warnings)
-	assert.Equal(t, len(says), 9)
+}
+
+func stopped(o policy.Outcome) []map[string]any {
+	var out []map[string]any
+	for _, v := range o.Stopped {
+		out = append(out, map[string]any{"version": v.Version, "message": v.Sentence.String()})
+	}
+	return out
+}
+
+// answer is what a plan in JSON says.
+type answer struct {
+	Live    bool
+	Lost    int
+	Waits   []word
+	Stopped []map[string]any
+}
+
+func (c *cluster) asks(t *testing.T, leads *controller.Controller, args ...string) (a answer) {
+	t.Helper()
+	assert.NilError(t, json.Unmarshal([]byte(c.asked(t, leads, args...).out), &a))
+	return a
+}
+
+// asked runs the plugin now. A controller that isn't nil is reached through the API server's proxy of its pod, which
+// itself reaches nothing on loopback.
+func (c *cluster) asked(t *testing.T, leads *controller.Controller, args ...string) said {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	p := newPlugin(genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: &stdout, ErrOut: &stderr})
+	if leads != nil {
+		path := fmt.Sprintf("/api/v1/namespaces/%s/pods/http:controller-1:8080/proxy/plan", c.namespace)
+		p.flags.WrapConfigFn = func(config *rest.Config) *rest.Config {
+			config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+				return roundTrip(func(r *http.Request) (*http.Response, error) {
+					if r.URL.Path != path {
+						return next.RoundTrip(r)
+					}
+					w := httptest.NewRecorder()
+					controller.PlanHandler(leads.Plan).ServeHTTP(w, r)
+					return w.Result(), nil
+				})
+			})
+			return config
+		}
+	}
+	status := p.run(t.Context(), append([]string{"--kubeconfig", c.kubeconfig, "-n", c.namespace}, args...))
+	assert.Equal(t, status, 0, stderr.String())
+	return said{out: stdout.String(), errs: stderr.String()}
 }

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"io"
 	"reflect"
 	"slices"
+	"time"
 
 	"k8s.io/cli-runtime/pkg/printers"
 )
@@ -12,6 +14,7 @@ type shown struct {
 	*plugin
 	o       *statusOptions
 	before  map[string]Status
+	told    map[string]bool
 	table   *table
 	printer printers.ResourcePrinter
 }
@@ -24,11 +27,12 @@ func (s *shown) changes(l *planned) error {
 			s.table.row(s.o.header()...)
 		}
 	}
+	s.news(l)
 	seen := make(map[string]bool, len(l.outcome.Nodes))
 	for i := range l.outcome.Nodes {
 		standing := &l.outcome.Nodes[i]
 		n := l.nodes[standing.Node]
-		if !s.o.wants(n) {
+		if n == nil || !s.o.wants(n) {
 			continue
 		}
 		seen[n.Name] = true
@@ -56,10 +60,27 @@ func (s *shown) changes(l *planned) error {
 	return s.table.w.Flush()
 }
 
+// news prints what holds for all nodes and wasn't so at the last look.
+func (s *shown) news(l *planned) {
+	told := map[string]bool{}
+	for _, news := range []struct {
+		lines []string
+		print func(io.Writer, []string)
+	}{{l.notes, warn}, {l.outcome.Troubles(), tell}} {
+		news.print(s.ErrOut, slices.DeleteFunc(slices.Clone(news.lines), func(line string) bool { return s.told[line] }))
+		for _, line := range news.lines {
+			told[line] = true
+		}
+	}
+	s.told = told
+}
+
 // alike tells if nothing has changed but the words of a reason: who else holds the last place is no news of a
 // thousand nodes that wait for it.
 func alike(a, b Status) bool {
-	a.WaitingFor.Message, b.WaitingFor.Message = "", ""
+	for _, w := range []*WaitingFor{&a.WaitingFor, &b.WaitingFor} {
+		w.Message, w.AsOf = "", time.Time{}
+	}
 	return reflect.DeepEqual(a, b)
 }
 

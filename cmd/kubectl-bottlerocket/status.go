@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/cli-runtime/pkg/printers"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
@@ -62,6 +63,16 @@ type WaitingFor struct {
 	Message string        `json:"message"`
 	// NotBefore is when that may be over, by the clock alone.
 	NotBefore time.Time `json:"notBefore,omitzero"`
+	// AsOf is when it was so, if it is not the controller's word of now, but what it wrote on the node.
+	AsOf time.Time `json:"asOf,omitzero"`
+}
+
+// words are the message, and when it was so.
+func (w *WaitingFor) words() string {
+	if w.AsOf.IsZero() {
+		return w.Message
+	}
+	return w.Message + " (as of " + moment(w.AsOf) + ")"
 }
 
 // DeepCopyObject is never called: what is printed isn't kept.
@@ -125,6 +136,7 @@ func (p *plugin) status(ctx context.Context, o *statusOptions) error {
 	}
 	warn(p.ErrOut, l.notes)
 	if printer := o.printer(); printer != nil {
+		tell(p.ErrOut, l.outcome.Troubles())
 		return printer.PrintObj(&StatusList{kind("StatusList"), items}, p.Out)
 	}
 	if len(items) == 0 {
@@ -139,7 +151,7 @@ func (p *plugin) status(ctx context.Context, o *statusOptions) error {
 	if err := t.w.Flush(); err != nil {
 		return err
 	}
-	summarize(p.ErrOut, l, items)
+	tell(p.ErrOut, append(l.counts(items), l.outcome.Troubles()...))
 	return nil
 }
 
@@ -153,8 +165,7 @@ func (o *statusOptions) choose(l *planned) ([]Status, error) {
 	items := []Status{}
 	for i := range l.outcome.Nodes {
 		s := &l.outcome.Nodes[i]
-		n := l.nodes[s.Node]
-		if o.wants(n) {
+		if n := l.nodes[s.Node]; n != nil && o.wants(n) {
 			items = append(items, l.status(n, s))
 		}
 	}
@@ -173,13 +184,9 @@ func (l *planned) status(n *fleet.Node, s *policy.Standing) Status {
 	m := &n.Marks
 	out := Status{
 		printed: kind("Status"), Node: n.Name, Group: l.settings.GroupOf(n.Labels), Phase: s.Phase, Version: s.Version, Target: target(n),
-		Since: since(n), WaitingFor: WaitingFor{Reason: s.Reason, Message: s.Sentence.String(), NotBefore: s.NotBefore},
+		Since: since(n), WaitingFor: l.waitingFor(n, s),
 		Ready: n.Ready, Cordoned: n.Unschedulable, OSVersion: n.OSVersion, BootID: n.BootID, AgentReady: n.AgentReady,
 		Answer: m.Report.Answer(m.Intent.ID), Message: m.Report.Message, Failure: m.Failure,
-	}
-	if m.Waiting != nil && s.Phase != intent.PhaseLost {
-		// The controller knows more of a node in progress: which pod a drain waits for is not seen from here.
-		out.WaitingFor.Reason, out.WaitingFor.Message = policy.Reason(m.Waiting.Reason), m.Waiting.Message
 	}
 	if m.Paused {
 		out.Paused = &m.PausedReason
@@ -234,7 +241,7 @@ func (o *statusOptions) row(now time.Time, s *Status) []string {
 		}
 		r = append(r, yes(s.Ready), yes(s.Cordoned), s.OSVersion, boot, failures, after, s.Message)
 	}
-	return append(r, string(s.WaitingFor.Reason)+": "+s.WaitingFor.Message)
+	return append(r, string(s.WaitingFor.Reason)+": "+s.WaitingFor.words())
 }
 
 func yes(b bool) string {
@@ -244,29 +251,20 @@ func yes(b bool) string {
 	return "no"
 }
 
-// summarize counts, so that a long table needn't be.
-func summarize(out io.Writer, l *planned, items []Status) {
-	phases := map[intent.Phase]int{}
+// counts are the plan's, of the nodes that are shown.
+func (l *planned) counts(items []Status) []string {
+	shown := make(map[string]bool, len(items))
 	for i := range items {
-		phases[items[i].Phase]++
+		shown[items[i].Node] = true
 	}
-	var counts []string
-	for _, phase := range intent.Phases() {
-		if n := phases[phase]; n > 0 {
-			counts = append(counts, fmt.Sprintf("%d %s", n, phase))
-		}
-	}
-	o := &l.outcome
-	fmt.Fprintf(out, "%d nodes: %s; %d of %d that may be out of service at once are%s\n",
-		len(items), strings.Join(counts, ", "), o.InHands-o.Lent, o.Limit, lostOnTop(o))
-	for _, v := range o.Stopped {
-		fmt.Fprintf(out, "%s\n", v.Sentence)
-	}
+	of := l.outcome
+	of.Nodes = slices.DeleteFunc(slices.Clone(of.Nodes), func(s policy.Standing) bool { return !shown[s.Node] })
+	return of.Counts()
 }
 
-func lostOnTop(o *policy.Outcome) string {
-	if o.Lent == 0 {
-		return ""
+// tell prints a plan's own lines.
+func tell(out io.Writer, lines []string) {
+	for _, line := range lines {
+		fmt.Fprintln(out, printers.EscapeTerminal(line))
 	}
-	return fmt.Sprintf(", %d Lost on top", o.Lent)
 }

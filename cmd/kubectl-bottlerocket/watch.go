@@ -17,6 +17,10 @@ import (
 // watchPause bounds how often the whole fleet is planned anew, and gathers what changes together.
 const watchPause = 500 * time.Millisecond
 
+// watchAgain is after how long it is planned anew although nothing was seen to change: the controller may see a change
+// later than this does, and some things change by the clock alone.
+const watchAgain = 5 * time.Second
+
 // gone stands in the column of phases when a node has left the operator's care.
 const gone = "Gone"
 
@@ -32,20 +36,26 @@ func (p *plugin) watchStatus(ctx context.Context, client kubernetes.Interface, o
 	if err := w.run(ctx); err != nil {
 		return err
 	}
-	warn(p.ErrOut, lead.notes)
 	show := &shown{plugin: p, o: o, before: map[string]Status{}}
 	for ctx.Err() == nil {
-		if err := show.changes(plan(w.objects(), lead, p.now(), nil)); err != nil {
+		l := p.judge(ctx, client, w.objects(), lead, p.now())
+		if err := show.changes(l); err != nil {
 			return err
 		}
+		if !l.live {
+			lead = findLeader(ctx, client, p.namespace(), p.now())
+		}
 		wait(ctx, watchPause)
+		again := time.NewTimer(watchAgain)
 		select {
 		case <-ctx.Done():
+		case <-again.C:
 		case err := <-w.failed:
 			// What is shown may be old until it is tried again.
 			warn(p.ErrOut, []string{"watching: " + err.Error()})
 		case <-w.changed:
 		}
+		again.Stop()
 	}
 	return nil
 }

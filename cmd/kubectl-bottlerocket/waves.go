@@ -18,8 +18,8 @@ type Wave struct {
 	Paused *string `json:"paused,omitempty"`
 	Window Window  `json:"window"`
 	Nodes  int     `json:"nodes"`
-	// Each node is one of these: it has what is offered; it would start now; it is staging, staged or out of service;
-	// or it waits before all that.
+	// Each node is one of these: a step would be taken on it now; it has what is offered; it is staging, staged or out
+	// of service; or it waits before all that.
 	UpToDate   int `json:"upToDate"`
 	Starting   int `json:"starting"`
 	InProgress int `json:"inProgress"`
@@ -117,10 +117,10 @@ func (w *waves) of(labels map[string]string) *Wave {
 func (w *Wave) count(s *policy.Standing) {
 	w.Nodes++
 	switch {
+	case !waits(s.Act):
+		w.Starting++
 	case s.Reason == policy.ReasonUpToDate:
 		w.UpToDate++
-	case s.Act == intent.ActPrepare || s.Act == intent.ActCordon:
-		w.Starting++
 	case s.Phase == intent.PhaseIdle || s.Phase == intent.PhaseNew || s.Phase == intent.PhaseUnreadable:
 		w.Waiting++
 	default:

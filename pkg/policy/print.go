@@ -52,9 +52,9 @@ func (o Outcome) Counts() []string {
 			of = append(of, fmt.Sprintf("%d %s", part.n, part.is))
 		}
 	}
-	limit := fmt.Sprintf("%d unavailable, and %d may be", o.InHands-o.Lent+o.Others, o.Limit)
+	limit := fmt.Sprintf("unavailable in the fleet: %d, and %d may be", o.InHands-o.Lent+o.Others, o.Limit)
 	if len(of) > 0 {
-		limit += ": " + strings.Join(of, ", ")
+		limit += " (" + strings.Join(of, ", ") + ")"
 	}
 	if o.Lent > 0 {
 		limit += fmt.Sprintf("; %d Lost on top", o.Lent)
