@@ -15,6 +15,7 @@ import (
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy/file"
 )
 
 // readSize is how many objects a process that reads once asks for at a time: it has memory, and a person waits.
@@ -91,6 +92,7 @@ func (o *Objects) Snapshot(now time.Time, defaults policy.Settings) (fleet.Snaps
 		if set, err = decodePolicy(o.Policy, defaults); err != nil {
 			// Nobody can tell here which one was good before.
 			set, s.PolicyProblem, s.NoPolicy = defaults, policyProblem(err), true
+			set.Pause = file.Pause([]byte(o.Policy.Data[PolicyKey]))
 		}
 	} else if o.HadPolicy() {
 		s.PolicyProblem, s.NoPolicy = PolicyGone, true

@@ -57,7 +57,8 @@ type PolicyConfig struct {
 	Changed func()
 }
 
-// Policy is the policy as its ConfigMap shows it. A good one stays in force while what stands there has a mistake.
+// Policy is the policy as its ConfigMap shows it. A good one stays in force while what stands there has a mistake, but
+// a pause of the fleet holds whatever stands beside it.
 type Policy struct {
 	c PolicyConfig
 
@@ -67,6 +68,8 @@ type Policy struct {
 	set          policy.Settings
 	good, stands bool
 	unreadable   string
+	// paused is the fleet's pause in what stands and has a mistake: it holds all the same.
+	paused *policy.Pause
 	// told reports whether the watch said anything yet.
 	told         bool
 	acknowledged map[string]bool
@@ -124,6 +127,9 @@ func (p *Policy) Current() PolicyState {
 	switch {
 	case p.unreadable != "":
 		s.Problem, s.None = p.unreadable, !p.good
+		if p.paused != nil {
+			s.Settings.Pause = p.paused
+		}
 	case !p.stands:
 		s.Settings = p.c.Defaults
 	}
@@ -165,7 +171,7 @@ func (p *Policy) tell(obj any) {
 
 // keep takes in the ConfigMap, or its absence, nil. The lock is held.
 func (p *Policy) keep(obj any) {
-	p.stands, p.unreadable = obj != nil, ""
+	p.stands, p.unreadable, p.paused = obj != nil, "", nil
 	if obj == nil {
 		p.good = false
 		return
@@ -177,7 +183,7 @@ func (p *Policy) keep(obj any) {
 	}
 	set, err := decodePolicy(config, p.c.Defaults)
 	if err != nil {
-		p.unreadable = policyProblem(err)
+		p.unreadable, p.paused = policyProblem(err), file.Pause([]byte(config.Data[PolicyKey]))
 		return
 	}
 	p.set, p.good = set, true

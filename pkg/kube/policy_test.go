@@ -96,6 +96,30 @@ func TestPolicyInForce(t *testing.T) {
 	}
 }
 
+// A pause of the fleet holds although what stands beside it has a mistake, over the last good policy, and one that was
+// good before isn't taken back by a mistake.
+func TestPauseInAPolicyWithAMistake(t *testing.T) {
+	p, err := NewPolicy(PolicyConfig{Policy: ConfigMapInformer(fake.NewClientset(), "bottlerocket", PolicyConfigMap),
+		Acknowledged: ConfigMapInformer(fake.NewClientset(), "bottlerocket", AcknowledgedConfigMap), Defaults: policy.DefaultSettings(), Changed: func() {}})
+	assert.NilError(t, err)
+	for _, step := range []struct{ text, pause string }{
+		{"version: 1\nmaxUnavailable: 3\n", ""},
+		{"version: 1\nmaxUnavailabel: 3\npause: {reason: moving}\n", "moving"},
+		{"version: 1\nmaxUnavailabel: 3\n", ""},
+		{"version: 1\nmaxUnavailable: 3\npause: {reason: moved}\n", "moved"},
+		{"version: 1\nmaxUnavailabel: 3\n", "moved"},
+		{"version: 1\nmaxUnavailable: 3\n", ""},
+	} {
+		p.tell(policyMap(map[string]string{PolicyKey: step.text}))
+		now, reason := p.Current().Settings, ""
+		if now.Pause != nil {
+			reason = now.Pause.Reason
+		}
+		assert.Equal(t, reason, step.pause, step.text)
+		assert.Equal(t, now.MaxUnavailable, policy.Count(3))
+	}
+}
+
 // await looks again whenever something changed.
 func await(t *testing.T, changed <-chan struct{}, ok func() bool, now func() any) {
 	t.Helper()

@@ -1,0 +1,36 @@
+package file
+
+import (
+	"go.yaml.in/yaml/v3"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+)
+
+// Pause reads the pause of the fleet alone: it holds also while the rest of the file has a mistake, so that whoever wants
+// nothing to start need not find that first. Any pause that stands there is one, be it written wrongly itself; nil if
+// there is none, or the text is no YAML.
+func Pause(content []byte) *policy.Pause {
+	var doc yaml.Node
+	if len(content) > maxSize || yaml.Unmarshal(content, &doc) != nil || len(doc.Content) == 0 || doc.Content[0].Kind != yaml.MappingNode {
+		return nil
+	}
+	fields := doc.Content[0].Content
+	for i := 0; i+1 < len(fields); i += 2 {
+		if fields[i].Value == "pause" && fields[i+1].Tag != "!!null" {
+			return anyPause(fields[i+1])
+		}
+	}
+	return nil
+}
+
+// anyPause is what can be read of a pause.
+func anyPause(n *yaml.Node) *policy.Pause {
+	out := &policy.Pause{InFlight: policy.Finish}
+	var p pause
+	_ = n.Decode(&p)
+	out.Reason = p.Reason
+	if p.InFlight != nil && p.InFlight.Ending != "" {
+		out.InFlight = p.InFlight.Ending
+	}
+	return out
+}
