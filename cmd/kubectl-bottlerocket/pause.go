@@ -17,8 +17,8 @@ import (
 // pauseOptions are those of pause and of resume.
 type pauseOptions struct {
 	dryRun
-	group string
-	pause policy.Pause
+	group, reason string
+	inFlight      policy.Ending
 }
 
 func (p *plugin) pauseCommand() *cobra.Command {
@@ -33,19 +33,19 @@ func (p *plugin) pauseCommand() *cobra.Command {
 			"  kubectl bottlerocket pause --reason 'the database moves today'\n  kubectl bottlerocket pause --group canary --reason 'bad canary'",
 		ValidArgsFunction: p.completeNodes(notPaused),
 		RunE: func(c *cobra.Command, nodes []string) error {
-			o.pause.InFlight = policy.Ending(inFlight)
+			o.inFlight = policy.Ending(inFlight)
 			switch {
-			case strings.TrimSpace(o.pause.Reason) == "":
+			case strings.TrimSpace(o.reason) == "":
 				return errors.New("give a --reason: people read it on every node that waits")
 			case len(nodes) > 0 && (o.group != "" || inFlight != ""):
 				return errors.New("--group and --in-flight are about the policy: name no nodes with them")
-			case inFlight != "" && o.pause.InFlight != policy.Finish && o.pause.InFlight != policy.Return:
+			case inFlight != "" && o.inFlight != policy.Finish && o.inFlight != policy.Return:
 				return errors.Errorf("--in-flight is %q: give %s or %s", inFlight, policy.Finish, policy.Return)
 			}
 			return p.pause(c.Context(), o, nodes)
 		},
 	}
-	c.Flags().StringVar(&o.pause.Reason, "reason", "", "Why; people read it")
+	c.Flags().StringVar(&o.reason, "reason", "", "Why; people read it, with who says it and when")
 	c.Flags().StringVar(&inFlight, "in-flight", "", "What becomes of nodes of the group or fleet that are out of service and have not begun to reboot: "+
 		string(policy.Finish)+" (the default) or "+string(policy.Return))
 	_ = c.RegisterFlagCompletionFunc("in-flight", cobra.FixedCompletions([]string{string(policy.Finish), string(policy.Return)}, cobra.ShellCompDirectiveNoFileComp))
@@ -84,17 +84,23 @@ func (p *plugin) pause(ctx context.Context, o *pauseOptions, names []string) err
 		return err
 	}
 	if len(names) == 0 {
-		return p.editPolicy(ctx, client, o, "paused", func(text string) (string, error) { return withPause(text, o.group, o.pause) })
+		w := p.say(ctx, client, o.reason)
+		return p.editPolicy(ctx, client, o, "paused", func(text string) (string, error, error) { return withPause(text, o.group, w, o.inFlight) })
 	}
 	nodes, err := readNodes(ctx, client, names)
 	if err != nil {
 		return err
 	}
+	w := p.say(ctx, client, o.reason)
 	for _, n := range nodes {
 		if !labelled(n) {
 			warn(p.ErrOut, []string{fmt.Sprintf("node %q is not labelled, so the operator starts nothing there anyhow", n.Name)})
 		}
-		if err := p.annotate(ctx, client, n, marker.KeyPaused, &o.pause.Reason, "paused", &o.dryRun); err != nil {
+		value := w.String()
+		if stands, paused := n.Annotations[string(marker.KeyPaused)]; paused && w.repeats(stands) {
+			value = stands
+		}
+		if err := p.annotate(ctx, client, n, marker.KeyPaused, &value, "paused", &o.dryRun); err != nil {
 			return err
 		}
 	}
@@ -107,7 +113,7 @@ func (p *plugin) resume(ctx context.Context, o *pauseOptions, names []string) er
 		return err
 	}
 	if len(names) == 0 {
-		return p.editPolicy(ctx, client, o, "resumed", func(text string) (string, error) { return withoutPause(text, o.group) })
+		return p.editPolicy(ctx, client, o, "resumed", func(text string) (string, error, error) { return withoutPause(text, o.group) })
 	}
 	nodes, err := readNodes(ctx, client, names)
 	if err != nil {
@@ -122,8 +128,9 @@ func (p *plugin) resume(ctx context.Context, o *pauseOptions, names []string) er
 }
 
 // editPolicy changes the policy's text, and says what was done.
-func (p *plugin) editPolicy(ctx context.Context, client kubernetes.Interface, o *pauseOptions, did string, edit func(string) (string, error)) error {
+func (p *plugin) editPolicy(ctx context.Context, client kubernetes.Interface, o *pauseOptions, did string, edit func(text string) (after string, mistake, err error)) error {
 	key := configKey{p.namespace(), kube.PolicyConfigMap, kube.PolicyKey}
+	var mistake error
 	changed, err := key.change(ctx, client, &o.dryRun, func(stands *string) (*string, error) {
 		text := emptyPolicy
 		if stands != nil {
@@ -134,8 +141,9 @@ func (p *plugin) editPolicy(ctx context.Context, client kubernetes.Interface, o 
 			// A policy made here would pass for the one that is gone.
 			return nil, errors.New(kube.PolicyGone)
 		}
-		after, err := edit(text)
-		if err != nil {
+		var after string
+		var err error
+		if after, mistake, err = edit(text); err != nil {
 			return nil, errors.WithMessagef(err, "ConfigMap %s/%s", key.namespace, key.name)
 		}
 		if after == text {
@@ -152,6 +160,9 @@ func (p *plugin) editPolicy(ctx context.Context, client kubernetes.Interface, o 
 	}
 	if !changed {
 		did = "unchanged"
+	}
+	if mistake != nil {
+		warn(p.ErrOut, []string{fmt.Sprintf("the policy has a mistake, and of what stands in it only the pause of the fleet counts; one that was good before stays in force, and so does its pause: %v", mistake)})
 	}
 	p.did(object, did, &o.dryRun)
 	return nil

@@ -18,43 +18,48 @@ import (
 const emptyPolicy = "version: 1\n"
 
 // withPause is a policy's text with a pause of a group, or of the fleet if there is no group. What the pause that
-// stands there says otherwise stays, and so do the comments.
-func withPause(text, group string, p policy.Pause) (string, error) {
+// stands there says otherwise stays, and so do the comments. A pause for the same reason by the same person stays as it
+// is.
+func withPause(text, group string, w word, inFlight policy.Ending) (after string, mistake, err error) {
 	return edited(text, group, func(m *yaml.Node) {
 		at := value(m, "pause")
 		if at == nil || at.Kind != yaml.MappingNode {
 			at = &yaml.Node{Kind: yaml.MappingNode}
 			put(m, "pause", at)
 		}
-		put(at, "reason", scalar(p.Reason))
-		if p.InFlight != "" {
-			put(at, "inFlight", scalar(string(p.InFlight)))
+		put(at, "reason", scalar(w.String()))
+		if inFlight != "" {
+			put(at, "inFlight", scalar(string(inFlight)))
 		}
-	}, func(s *policy.Pause) bool {
-		return s != nil && s.Reason == p.Reason && (p.InFlight == "" || s.InFlight == p.InFlight)
+	}, func(p *policy.Pause) bool {
+		return p != nil && w.repeats(p.Reason) && (inFlight == "" || p.InFlight == inFlight)
 	})
 }
 
 // withoutPause is a policy's text without that pause.
-func withoutPause(text, group string) (string, error) {
-	return edited(text, group, func(m *yaml.Node) { remove(m, "pause") }, func(s *policy.Pause) bool { return s == nil })
+func withoutPause(text, group string) (after string, mistake, err error) {
+	return edited(text, group, func(m *yaml.Node) { remove(m, "pause") }, func(p *policy.Pause) bool { return p == nil })
 }
 
-// edited changes the mapping of the fleet or a group, unless it is as it is wanted already. A policy with a mistake
-// isn't in force, so nothing that is written into it would be.
-func edited(text, group string, edit func(mapping *yaml.Node), wanted func(*policy.Pause) bool) (string, error) {
-	now, err := pauseIn(text, group)
-	if err != nil || wanted(now) {
-		return text, err
+// edited changes the mapping of the fleet or a group, unless it is as it is wanted already. A mistake elsewhere in the
+// policy is no error where the pause of the fleet is changed, which counts all the same.
+func edited(text, group string, edit func(mapping *yaml.Node), wanted func(*policy.Pause) bool) (after string, mistake, err error) {
+	now, mistake, err := pauseIn(text, group)
+	if err != nil {
+		return "", mistake, err
 	}
 	var doc yaml.Node
-	if err := yaml.Unmarshal([]byte(text), &doc); err != nil {
-		return "", err
+	if err := yaml.Unmarshal([]byte(text), &doc); err != nil || len(doc.Content) == 0 || doc.Content[0].Kind != yaml.MappingNode {
+		return "", mistake, errors.Errorf("what stands there is no policy, so no pause can stand in it: %v; correct it, or pause nodes by name. "+
+			"A controller that read a good one before goes on by that, any other starts nothing", mistake)
+	}
+	if wanted(now) {
+		return text, mistake, nil
 	}
 	m := doc.Content[0]
 	if group != "" {
 		if m = groupIn(m, group); m == nil {
-			return "", errors.Errorf("group %q is not written out where it stands: edit the policy by hand", group)
+			return "", nil, errors.Errorf("group %q is not written out where it stands: edit the policy by hand", group)
 		}
 	}
 	edit(m)
@@ -62,33 +67,35 @@ func edited(text, group string, edit func(mapping *yaml.Node), wanted func(*poli
 	e := yaml.NewEncoder(&out)
 	e.SetIndent(2)
 	if err := e.Encode(&doc); err != nil {
-		return "", err
+		return "", mistake, err
 	}
-	after := spaced(out.String(), text)
-	if now, err = pauseIn(after, group); err != nil || !wanted(now) {
+	after = spaced(out.String(), text)
+	if now, mistake, err = pauseIn(after, group); err != nil || !wanted(now) {
 		// Anchors and merged mappings can do this.
-		return "", errors.New("the pause can't be changed without changing more: edit the policy by hand")
+		return "", mistake, errors.New("the pause can't be changed without changing more: edit the policy by hand")
 	}
-	return after, nil
+	return after, mistake, nil
 }
 
-// pauseIn returns the pause of a group, or of the fleet.
-func pauseIn(text, group string) (*policy.Pause, error) {
-	set, err := file.Decode([]byte(text), policy.DefaultSettings(), time.LoadLocation)
-	if err != nil {
-		return nil, errors.WithMessage(err, "the policy has a mistake and is not in force, so a change of it would do nothing; correct it first")
-	}
-	if group == "" {
-		return set.Pause, nil
+// pauseIn returns the pause of a group, or of the fleet, which counts also beside a mistake.
+func pauseIn(text, group string) (pause *policy.Pause, mistake, err error) {
+	set, mistake := file.Decode([]byte(text), policy.DefaultSettings(), time.LoadLocation)
+	switch {
+	case group == "" && mistake != nil:
+		return file.Pause([]byte(text)), mistake, nil
+	case group == "":
+		return set.Pause, nil, nil
+	case mistake != nil:
+		return nil, mistake, errors.WithMessage(mistake, "the policy has a mistake, and only the pause of the fleet counts in it; correct it first, or pause the fleet")
 	}
 	var names []string
 	for _, g := range set.Groups {
 		if g.Name == group {
-			return g.Pause, nil
+			return g.Pause, nil, nil
 		}
 		names = append(names, g.Name)
 	}
-	return nil, errors.Errorf("group %q is not in the policy: it has %q", group, names)
+	return nil, nil, errors.Errorf("group %q is not in the policy: it has %q", group, names)
 }
 
 // groupIn finds a group's mapping.

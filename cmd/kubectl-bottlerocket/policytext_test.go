@@ -33,20 +33,22 @@ groups:
       inFlight: return
 # The end.
 `
-	moving := policy.Pause{Reason: "moving"}
+	moving := word{"moving", "ann", noon}
+	const said = "moving (by ann at 2026-01-05 12:00 UTC)"
 	for _, tc := range []struct{ name, group, want string }{
-		{"the fleet", "", strings.Replace(commented, "# The end.", "# The end.\n\npause:\n  reason: moving", 1)},
-		{"a group without one", "canary", strings.Replace(commented, "    nodeSelector: {}\n  # The rest", "    nodeSelector: {}\n    pause:\n      reason: moving\n  # The rest", 1)},
-		{"a group with one", "rest", strings.Replace(commented, "migration # OPS", "moving # OPS", 1)},
+		{"the fleet", "", strings.Replace(commented, "# The end.", "# The end.\n\npause:\n  reason: "+said, 1)},
+		{"a group without one", "canary", strings.Replace(commented, "    nodeSelector: {}\n  # The rest", "    nodeSelector: {}\n    pause:\n      reason: "+said+"\n  # The rest", 1)},
+		{"a group with one", "rest", strings.Replace(commented, "migration # OPS", said+" # OPS", 1)},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			got, err := withPause(commented, tc.group, moving)
+			got, mistake, err := withPause(commented, tc.group, moving, "")
 			assert.NilError(t, err)
+			assert.NilError(t, mistake)
 			assert.Equal(t, got, tc.want)
-			again, err := withPause(got, tc.group, moving)
+			again, _, err := withPause(got, tc.group, word{"moving", "ann", noon.Add(time.Hour)}, "")
 			assert.NilError(t, err)
 			assert.Equal(t, again, got)
-			without, err := withoutPause(got, tc.group)
+			without, _, err := withoutPause(got, tc.group)
 			assert.NilError(t, err)
 			if tc.group != "rest" {
 				assert.Equal(t, without, commented)
@@ -61,7 +63,7 @@ groups:
 func TestPauseInTheExample(t *testing.T) {
 	content, err := os.ReadFile("../../pkg/policy/file/default.yaml")
 	assert.NilError(t, err)
-	got, err := withPause(string(content), "", policy.Pause{Reason: "moving"})
+	got, _, err := withPause(string(content), "", word{"moving", "", noon}, "")
 	assert.NilError(t, err)
 	for _, line := range strings.Split(string(content), "\n") {
 		if at := strings.Index(line, "#"); at >= 0 {
@@ -69,31 +71,52 @@ func TestPauseInTheExample(t *testing.T) {
 		}
 	}
 	assert.Equal(t, strings.Count(got, "\n\n"), strings.Count(string(content), "\n\n"))
-	without, err := withoutPause(got, "")
+	without, _, err := withoutPause(got, "")
 	assert.NilError(t, err)
 	assert.Equal(t, without, strings.Replace(string(content), "pause: null\n", "", 1))
 	set, err := file.Decode([]byte(got), policy.DefaultSettings(), time.LoadLocation)
 	assert.NilError(t, err)
-	assert.Equal(t, set.Pause.Reason, "moving")
+	assert.Equal(t, set.Pause.Reason, "moving (at 2026-01-05 12:00 UTC)")
+}
+
+// A mistake elsewhere doesn't keep the fleet's pause from being written, and taken back, and nothing else is touched.
+func TestPauseBesideAMistake(t *testing.T) {
+	for _, text := range []string{"# Ours.\nversion: 1\nsoka: 1m # a slip\n", "version: 2\n", "maxUnavailable: {}\nversion: 1\n"} {
+		got, mistake, err := withPause(text, "", word{"moving", "ann", noon}, policy.Return)
+		assert.NilError(t, err)
+		assert.Assert(t, mistake != nil)
+		assert.Equal(t, got, text+"pause:\n  reason: moving (by ann at 2026-01-05 12:00 UTC)\n  inFlight: return\n")
+		without, _, err := withoutPause(got, "")
+		assert.NilError(t, err)
+		assert.Equal(t, without, text)
+	}
+	// One that is the mistake itself is put right.
+	got, mistake, err := withPause("version: 1\npause: {}\n", "", word{"moving", "ann", noon}, "")
+	assert.NilError(t, err)
+	assert.NilError(t, mistake)
+	assert.Equal(t, got, "version: 1\npause: {reason: 'moving (by ann at 2026-01-05 12:00 UTC)'}\n")
 }
 
 // What can't be edited is not touched.
 func TestPauseThatCantBeWritten(t *testing.T) {
 	for _, tc := range []struct{ name, text, group, want string }{
-		{"a mistake", "version: 1\nsoka: 1m\n", "", "the policy has a mistake and is not in force, so a change of it would do nothing; correct it first: line 2: there is no field soka"},
-		{"nothing", "", "", "the policy is empty"},
+		{"a group beside a mistake", "version: 1\nsoka: 1m\n", "a", "the policy has a mistake, and only the pause of the fleet counts in it; correct it first, or pause the fleet: line 2: there is no field soka"},
+		{"nothing", "", "", "what stands there is no policy, so no pause can stand in it: the policy is empty: begin with version: 1, or delete the ConfigMap for the defaults; correct it, or pause nodes by name. A controller that read a good one before goes on by that, any other starts nothing"},
+		{"no YAML", "version: 1\n  soak: [\n", "", "what stands there is no policy, so no pause can stand in it: line 2: "},
+		{"a list", "- version\n", "", "what stands there is no policy, so no pause can stand in it: line 1: a list does not belong here; correct it, or"},
 		{"no such group", "version: 1\n", "a", `group "a" is not in the policy`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			_, err := withPause(tc.text, tc.group, policy.Pause{Reason: "x"})
+			_, _, err := withPause(tc.text, tc.group, word{"x", "ann", noon}, "")
 			assert.ErrorContains(t, err, tc.want)
+			assert.Assert(t, !strings.Contains(err.Error(), "\n"))
 		})
 	}
 	// An alias is written out, and what it stood for elsewhere stays.
-	got, err := withPause("version: 1\npause: &p {reason: a}\ngroups: [{name: b, nodeSelector: {}, pause: *p}]\n", "b", policy.Pause{Reason: "x"})
+	got, _, err := withPause("version: 1\npause: &p {reason: a}\ngroups: [{name: b, nodeSelector: {}, pause: *p}]\n", "b", word{"x", "", noon}, "")
 	assert.NilError(t, err)
-	for group, want := range map[string]string{"": "a", "b": "x"} {
-		p, err := pauseIn(got, group)
+	for group, want := range map[string]string{"": "a", "b": "x (at 2026-01-05 12:00 UTC)"} {
+		p, _, err := pauseIn(got, group)
 		assert.NilError(t, err)
 		assert.Equal(t, p.Reason, want)
 	}

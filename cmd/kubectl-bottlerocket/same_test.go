@@ -101,7 +101,7 @@ var troubled = []struct {
 			{name: "draining", marks: out(lately(marker.ActionPrepareUpdate, marker.StateReady, time.Minute)), cordoned: true},
 			{name: "idle", marks: lately(marker.ActionStabilize, marker.StateReady, time.Hour)}}
 	}},
-	{name: "a mistake in a policy that was good", policy: testPolicy + "pause: {reason: stocktaking}\n", broken: "maxUnavailable: 4\n", hosts: func(*cluster) []host {
+	{name: "a mistake in a policy that was good", policy: testPolicy + "pause: {reason: stocktaking}\n", broken: "maxUnavailable: 4\npause: {reason: moving}\n", hosts: func(*cluster) []host {
 		return []host{{name: "staged", marks: lately(marker.ActionPrepareUpdate, marker.StateReady, time.Hour)},
 			{name: "worker", labels: map[string]string{"wave": "workers"}, marks: lately(marker.ActionPrepareUpdate, marker.StateReady, time.Hour)},
 			{name: "rebooting", marks: out(lately(marker.ActionRebootUpdate, marker.StateBusy, time.Minute)), cordoned: true}}
@@ -124,8 +124,8 @@ func (c *cluster) blocked(node string) {
 	assert.NilError(c.t, err)
 }
 
-// word is what is said of a node.
-type word struct {
+// told is what is said of a node.
+type told struct {
 	Node    string        `json:"node"`
 	Phase   string        `json:"phase"`
 	Reason  policy.Reason `json:"reason"`
@@ -133,7 +133,7 @@ type word struct {
 }
 
 // about are words without the second in which a controller first looked, which only it knows.
-func about(words []word) []word {
+func about(words []told) []told {
 	words = slices.Clone(words)
 	for i := range words {
 		words[i].Message = firstLook.ReplaceAllString(words[i].Message, "in service, or LATER)")
@@ -179,9 +179,9 @@ func TestPlanIsTheControllers(t *testing.T) {
 				says = settled(t, leads, func(o policy.Outcome) bool { return o.PolicyProblem != "" })
 			}
 			assert.Equal(t, len(says.Nodes), len(hosts))
-			var words []word
+			var words []told
 			for _, s := range says.Nodes {
-				words = append(words, word{s.Node, string(s.Phase), s.Reason, s.Sentence.String()})
+				words = append(words, told{s.Node, string(s.Phase), s.Reason, s.Sentence.String()})
 			}
 			head := strings.Join(append(says.Counts(), says.Troubles()...), "\n") + "\n"
 
@@ -221,7 +221,7 @@ func stopped(o policy.Outcome) []map[string]any {
 type answer struct {
 	Live    bool
 	Lost    int
-	Waits   []word
+	Waits   []told
 	Stopped []map[string]any
 }
 

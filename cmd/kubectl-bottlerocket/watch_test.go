@@ -60,7 +60,7 @@ func TestWatch(t *testing.T) {
 	c.patch("b", `{"metadata":{"annotations":{"bottlerocket.aws/paused":"Ann"}}}`)
 	assert.Equal(t, next(), "b - Idle 1.50.0 1.51.0 60m Paused: paused: Ann")
 	c.run("pause", "a", "--reason", "Bob").is(t, "node/a paused\n")
-	assert.Equal(t, next(), "a - Idle 1.50.0 1.51.0 60m Paused: paused: Bob")
+	assert.Equal(t, next(), "a - Idle 1.50.0 1.51.0 60m Paused: paused: Bob (by admin at 2026-01-05 12:00 UTC)")
 	c.node(host{name: "late"})
 	assert.Equal(t, next(), "late - New - - - Managed: the node is in the operator's care")
 	c.patch("late", `{"metadata":{"labels":{"bottlerocket.aws/updater-interface-version":null}}}`)
