@@ -19,6 +19,8 @@ type plugin struct {
 	genericiooptions.IOStreams
 	flags *genericclioptions.ConfigFlags
 	now   func() time.Time
+	// again is after how long a watch looks again although it saw nothing change.
+	again time.Duration
 }
 
 func newPlugin(streams genericiooptions.IOStreams) *plugin {
@@ -26,7 +28,7 @@ func newPlugin(streams genericiooptions.IOStreams) *plugin {
 	// The operator's namespace, and not that of the kubeconfig's context.
 	namespace := controller.DefaultOptions().Namespace
 	flags.Namespace = &namespace
-	return &plugin{IOStreams: streams, flags: flags, now: time.Now}
+	return &plugin{IOStreams: streams, flags: flags, now: time.Now, again: watchAgain}
 }
 
 func (p *plugin) command() *cobra.Command {

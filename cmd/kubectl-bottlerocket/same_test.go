@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -231,27 +232,31 @@ func (c *cluster) asks(t *testing.T, leads *controller.Controller, args ...strin
 	return a
 }
 
-// asked runs the plugin now. A controller that isn't nil is reached through the API server's proxy of its pod, which
-// itself reaches nothing on loopback.
+// serves is an API server that proxies to the leader, which serves this plan: the real one reaches nothing on loopback.
+func (c *cluster) serves(plan func(context.Context) (policy.Outcome, error)) func(*rest.Config) *rest.Config {
+	path := fmt.Sprintf("/api/v1/namespaces/%s/pods/http:controller-1:8080/proxy/plan", c.namespace)
+	return func(config *rest.Config) *rest.Config {
+		config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+			return roundTrip(func(r *http.Request) (*http.Response, error) {
+				if r.URL.Path != path {
+					return next.RoundTrip(r)
+				}
+				w := httptest.NewRecorder()
+				controller.PlanHandler(plan).ServeHTTP(w, r)
+				return w.Result(), nil
+			})
+		})
+		return config
+	}
+}
+
+// asked runs the plugin now, where the controller serves its plan, if there is one.
 func (c *cluster) asked(t *testing.T, leads *controller.Controller, args ...string) said {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
 	p := newPlugin(genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: &stdout, ErrOut: &stderr})
 	if leads != nil {
-		path := fmt.Sprintf("/api/v1/namespaces/%s/pods/http:controller-1:8080/proxy/plan", c.namespace)
-		p.flags.WrapConfigFn = func(config *rest.Config) *rest.Config {
-			config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-				return roundTrip(func(r *http.Request) (*http.Response, error) {
-					if r.URL.Path != path {
-						return next.RoundTrip(r)
-					}
-					w := httptest.NewRecorder()
-					controller.PlanHandler(leads.Plan).ServeHTTP(w, r)
-					return w.Result(), nil
-				})
-			})
-			return config
-		}
+		p.flags.WrapConfigFn = c.serves(leads.Plan)
 	}
 	status := p.run(t.Context(), append([]string{"--kubeconfig", c.kubeconfig, "-n", c.namespace}, args...))
 	assert.Equal(t, status, 0, stderr.String())

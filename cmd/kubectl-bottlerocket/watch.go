@@ -46,7 +46,7 @@ func (p *plugin) watchStatus(ctx context.Context, client kubernetes.Interface, o
 			lead = findLeader(ctx, client, p.namespace(), p.now())
 		}
 		wait(ctx, watchPause)
-		again := time.NewTimer(watchAgain)
+		again := time.NewTimer(p.again)
 		select {
 		case <-ctx.Done():
 		case <-again.C:

@@ -9,20 +9,31 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pkg/errors"
 	"gotest.tools/v3/assert"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
 
 // watching runs a watch; next is its next line.
 func (c *cluster) watching(t *testing.T, args ...string) (next func() string) {
 	t.Helper()
+	return c.watchingBy(t, func(*plugin) {}, args...)
+}
+
+// watchingBy runs one of a plugin that is changed first.
+func (c *cluster) watchingBy(t *testing.T, change func(*plugin), args ...string) (next func() string) {
+	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	read, write := io.Pipe()
 	p := newPlugin(genericiooptions.IOStreams{In: strings.NewReader(""), Out: write, ErrOut: io.Discard})
 	p.now = func() time.Time { return noon }
+	change(p)
 	done := make(chan int, 1)
 	go func() {
 		done <- p.run(ctx, append([]string{"--kubeconfig", c.kubeconfig, "-n", c.namespace, "status", "--watch"}, args...))
@@ -65,6 +76,31 @@ func TestWatch(t *testing.T) {
 	assert.Equal(t, next(), "late - New - - - Managed: the node is in the operator's care")
 	c.patch("late", `{"metadata":{"labels":{"bottlerocket.aws/updater-interface-version":null}}}`)
 	assert.Equal(t, next(), "late - Gone - - - Gone: not in the operator's care any more")
+}
+
+// What the controller says is asked for again although nothing was seen to change: it may know of it later, or by the
+// clock alone. In between it may not answer.
+func TestWatchAsksAgain(t *testing.T) {
+	c := newCluster(t)
+	c.node(idleHost("a"))
+	c.leads("a")
+	asked := 0
+	plan := func(context.Context) (policy.Outcome, error) {
+		asked++
+		if asked == 2 {
+			return policy.Outcome{}, errors.New("it is busy")
+		}
+		s := policy.Standing{Node: "a", Phase: intent.PhaseIdle, Version: v1, Reason: policy.ReasonFrozen}
+		if asked > 3 {
+			s.Reason = policy.ReasonWindowClosed
+		}
+		return policy.Outcome{Nodes: []policy.Standing{s}}, nil
+	}
+	next := c.watchingBy(t, func(p *plugin) { p.flags.WrapConfigFn, p.again = c.serves(plan), time.Millisecond })
+	next()
+	for _, reason := range []string{"Frozen:", "AgentNotReady: no agent pod is Ready on the node", "Frozen:", "WindowClosed:"} {
+		assert.Equal(t, next(), "a - Idle 1.50.0 1.51.0 60m "+reason)
+	}
 }
 
 // JSON is one object after the other, of the nodes that are asked for.
