@@ -54,7 +54,7 @@ func (p *plugin) judge(ctx context.Context, client kubernetes.Interface, objects
 	l := gather(objects, lead, now, nil)
 	l.outcome, l.live = out, true
 	if out.PolicyProblem != "" {
-		l.notes = append(l.notes, "the controller goes by a policy that was good before, or by none: groups and budgets of that are not known here")
+		l.notes = append(l.notes, "the controller goes by a policy that was good before, or by none: groups of that are not known here")
 	}
 	return l
 }
@@ -74,6 +74,9 @@ func plan(objects *kube.Objects, lead leader, now time.Time, instead *policy.Set
 		l.notes = append(l.notes, "the policy lets nothing start while alerts stand, and this doesn't ask for them: the controller's own plan and its Events say what it found")
 	}
 	l.outcome = policy.Plan(l.snapshot, l.settings)
+	if l.snapshot.PolicyProblem == "" {
+		l.outcome.Budgets = policy.Budgets(l.snapshot, l.settings)
+	}
 	return l
 }
 

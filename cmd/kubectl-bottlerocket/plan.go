@@ -32,9 +32,10 @@ type Plan struct {
 	// Lost is how many nodes are; Lent of them are on top of the budgets.
 	Lost int `json:"lost"`
 	Lent int `json:"lent"`
-	// Budgets and Groups are empty where it isn't known which policy is in force.
+	// Budgets are empty where it isn't known which policy is in force.
 	Budgets []policy.Usage `json:"budgets"`
-	// Groups in the policy's order; the last one, without a name, are the nodes in no group.
+	// Groups in the policy's order; the last one, without a name, are the nodes in no group. Where the policy that stands
+	// there is not in force there are none.
 	Groups  []Wave                  `json:"groups"`
 	Stopped []policy.StoppedVersion `json:"stopped"`
 	// Starts are the steps that would be taken now, in their order, and Waits all other nodes, by name.
@@ -173,7 +174,7 @@ func report(l *planned, by string) *Plan {
 	o := &l.outcome
 	out := &Plan{
 		printed: kind("Plan"), Time: l.now.UTC().Truncate(time.Second), Policy: by, Live: l.live, Warnings: l.warnings(), PolicyProblem: o.PolicyProblem,
-		Lost: o.Phases()[intent.PhaseLost], Lent: o.Lent, Budgets: []policy.Usage{}, Groups: []Wave{}, Stopped: append([]policy.StoppedVersion{}, o.Stopped...),
+		Lost: o.Phases()[intent.PhaseLost], Lent: o.Lent, Budgets: append([]policy.Usage{}, o.Budgets...), Groups: []Wave{}, Stopped: append([]policy.StoppedVersion{}, o.Stopped...),
 		Starts: []Start{}, Waits: []Wait{}, Next: o.Wake, counts: o.Counts(), troubles: o.Troubles(),
 	}
 	standing := make(map[string]*policy.Standing, len(l.outcome.Nodes))
@@ -213,7 +214,7 @@ func report(l *planned, by string) *Plan {
 		out.Waits = append(out.Waits, wait)
 	}
 	if l.snapshot.PolicyProblem == "" {
-		out.Budgets, out.Groups = policy.Budgets(l.snapshot, l.settings), waves.all
+		out.Groups = waves.all
 	}
 	return out
 }

@@ -14,11 +14,14 @@ import (
 func (p *Plan) print(out io.Writer, wide bool) error {
 	fmt.Fprintf(out, "Plan of %s by %s\n", moment(p.Time), printers.EscapeTerminal(p.Policy))
 	tell(out, append(p.counts, p.troubles...))
-	parts := []func(*table, bool){p.budgets, p.waves, p.starts, p.waits}
-	if len(p.Groups) == 0 {
-		parts = parts[2:]
+	var parts []func(*table, bool)
+	if len(p.Budgets) > 0 {
+		parts = append(parts, p.budgets)
 	}
-	for _, part := range parts {
+	if len(p.Groups) > 0 {
+		parts = append(parts, p.waves)
+	}
+	for _, part := range append(parts, p.starts, p.waits) {
 		fmt.Fprintln(out)
 		t := newTable(out)
 		part(t, wide)

@@ -189,6 +189,7 @@ func TestPlanIsTheControllers(t *testing.T) {
 			t.Run("its own plan", func(t *testing.T) {
 				got := c.asks(t, leads, "plan", "-o", "json")
 				assert.Assert(t, got.Live)
+				assert.DeepEqual(t, got.Budgets, says.Budgets)
 				assert.DeepEqual(t, got.Waits, words)
 				assert.DeepEqual(t, got.Stopped, append([]map[string]any{}, stopped(says)...))
 				assert.Equal(t, got.Lost, says.Phases()["Lost"])
@@ -202,6 +203,9 @@ func TestPlanIsTheControllers(t *testing.T) {
 				got := c.asks(t, nil, "plan", "-o", "json")
 				assert.Assert(t, !got.Live)
 				assert.DeepEqual(t, about(got.Waits), about(words))
+				if says.PolicyProblem == "" {
+					assert.DeepEqual(t, got.Budgets, says.Budgets)
+				}
 				assert.DeepEqual(t, got.Stopped, append([]map[string]any{}, stopped(says)...))
 				assert.Assert(t, strings.Contains(c.asked(t, nil, "plan").out, head), "%s", head)
 				assert.Assert(t, strings.HasSuffix(c.asked(t, nil, "status").errs, head), "%s", head)
@@ -222,6 +226,7 @@ func stopped(o policy.Outcome) []map[string]any {
 type answer struct {
 	Live    bool
 	Lost    int
+	Budgets []policy.Usage
 	Waits   []told
 	Stopped []map[string]any
 }

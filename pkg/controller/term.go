@@ -212,7 +212,9 @@ func (t *Term) Plan(ctx context.Context) (policy.Outcome, error) {
 	if err != nil {
 		return policy.Outcome{}, err
 	}
-	return policy.Plan(s, set), nil
+	out := policy.Plan(s, set)
+	out.Budgets = policy.Budgets(s, set)
+	return out, nil
 }
 
 func (t *Term) gather(ctx context.Context) (fleet.Snapshot, policy.Settings, error) {
