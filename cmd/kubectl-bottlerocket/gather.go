@@ -41,7 +41,7 @@ func (p *plugin) look(ctx context.Context, client kubernetes.Interface) (*planne
 	return p.judge(ctx, client, objects, lead, now), nil
 }
 
-// judge is the leader's plan for what was read, or the one that is made here in its place.
+// judge returns the leader's plan for what was read, or the one that is made here in its place.
 func (p *plugin) judge(ctx context.Context, client kubernetes.Interface, objects *kube.Objects, lead leader, now time.Time) *planned {
 	if lead.name == "" {
 		return plan(objects, lead, now, nil)
@@ -80,7 +80,7 @@ func plan(objects *kube.Objects, lead leader, now time.Time, instead *policy.Set
 	return l
 }
 
-// gather is all that a plan is made from, as a leader would have it.
+// gather returns all that a plan is made from, as a leader would have it.
 func gather(objects *kube.Objects, lead leader, now time.Time, instead *policy.Settings) *planned {
 	l := &planned{now: now, nodes: map[string]*fleet.Node{}, noted: noted(objects.Nodes), notes: append([]string(nil), lead.notes...)}
 	l.snapshot, l.settings = objects.Snapshot(now, lead.options.Policy)
@@ -128,8 +128,8 @@ func foreseen(n *fleet.Node, now time.Time) *fleet.Forecast {
 	return f
 }
 
-// waitingFor is why a node gets no further: the plan's sentence. Only where the plan was made here, and a live look
-// would have to be taken, what stands on the node says more, and was so when it was written.
+// waitingFor returns why a node gets no further: the plan's sentence. Only where the plan was made here, and a live
+// look would have to be taken, what stands on the node says more, and was so when it was written.
 func (l *planned) waitingFor(n *fleet.Node, s *policy.Standing) WaitingFor {
 	w := WaitingFor{Reason: s.Reason, Message: s.Sentence.String(), NotBefore: s.NotBefore}
 	stands := n.Marks.Waiting
@@ -137,7 +137,8 @@ func (l *planned) waitingFor(n *fleet.Node, s *policy.Standing) WaitingFor {
 		return w
 	}
 	looks := s.Act == intent.ActDrain || s.Act == intent.ActCheck || s.Act == intent.ActLook
-	if foreseen := s.Phase == intent.PhasePrepared && policy.Obstacle(s.Reason) != fleet.ObstacleNone; !looks && !foreseen {
+	looked := s.Phase == intent.PhasePrepared && policy.Obstacle(s.Reason) != fleet.ObstacleNone
+	if !looks && !looked {
 		return w
 	}
 	w.Reason, w.Message, w.AsOf = policy.Reason(stands.Reason), stands.Message, l.noted[n.Name]
@@ -147,7 +148,7 @@ func (l *planned) waitingFor(n *fleet.Node, s *policy.Standing) WaitingFor {
 	return w
 }
 
-// warnings are what to know before the rest is believed, and what the policy allows and may not mean.
+// warnings returns what to know before the rest is believed, and what the policy allows and may not mean.
 func (l *planned) warnings() []string {
 	return append(append([]string{}, l.notes...), l.outcome.Warnings...)
 }

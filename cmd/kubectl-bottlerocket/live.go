@@ -16,8 +16,8 @@ import (
 // liveWithin is how long the leader's answer is awaited: its host may be the one that is down.
 const liveWithin = 10 * time.Second
 
-// plan is the leader's own, which it serves as /plan. Only it knows what it remembers: which pod a drain waits for,
-// which alerts stand, which policy was good before.
+// plan asks the leader for its own plan, which it serves as /plan. Only the leader knows what it remembers: which pod a
+// drain waits for, which alerts stand, which policy was good before.
 func (l *leader) plan(ctx context.Context, client kubernetes.Interface, namespace string) (policy.Outcome, error) {
 	var out policy.Outcome
 	_, port, err := net.SplitHostPort(l.options.ListenAddress)

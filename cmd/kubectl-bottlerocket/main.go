@@ -1,8 +1,8 @@
 // Command kubectl-bottlerocket is a kubectl plugin: it shows what the operator is about to do with the nodes and why
 // not, and writes what is a person's to write.
 //
-// It decides nothing of its own: what it prints comes from the functions that the controller decides by, fed with
-// live reads. `plan`, `status` and `history` write nothing.
+// It decides nothing of its own: what it prints is the leader's own plan, or comes from the functions that the leader
+// decides by, fed with live reads. `plan`, `status` and `history` write nothing.
 package main
 
 import (

@@ -11,14 +11,14 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// word is a reason, with whoever gives it and when. It is written as one text, where a reason stands.
+// word is a reason with its author and its time. It is written as one text, where a reason stands.
 type word struct {
 	reason, by string
 	at         time.Time
 }
 
-// say is a reason of the user that the API server takes this one for. One whose name can't be found out gives it all the
-// same.
+// say returns a reason with the name that the API server has for the user. It is given also where that can't be found
+// out.
 func (p *plugin) say(ctx context.Context, client kubernetes.Interface, reason string) word {
 	w := word{reason: strings.TrimSpace(reason), at: p.now()}
 	r, err := client.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
@@ -30,7 +30,7 @@ func (p *plugin) say(ctx context.Context, client kubernetes.Interface, reason st
 	return w
 }
 
-// begins is all of it but the time.
+// begins returns the text up to the time.
 func (w word) begins() string {
 	if w.by == "" {
 		return w.reason + " (at "
@@ -40,7 +40,7 @@ func (w word) begins() string {
 
 func (w word) String() string { return w.begins() + moment(w.at) + ")" }
 
-// repeats reports whether a text is that word already, of whatever time: who says it twice has said it since then.
+// repeats reports whether a text is that word already, of whatever time: it has been so since the first.
 func (w word) repeats(text string) bool {
 	rest, is := strings.CutPrefix(text, w.begins())
 	return is && strings.HasSuffix(rest, ")")

@@ -20,7 +20,8 @@ func idleHost(name string) host {
 	return host{name: name, marks: at(marker.ActionStabilize, marker.StateReady, time.Hour, v1, v2), noAgent: true}
 }
 
-// writes are the requests by which something may change. Who asks is a question, which the API server has posted.
+// writes are the requests by which something may change. A review of the user changes nothing, and is posted all the
+// same.
 func writes(s said) []string {
 	var out []string
 	for _, r := range s.requests {

@@ -10,8 +10,8 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 )
 
-// NotedAt is when the writer of the annotation waiting-for last wrote to a Node, by the API server's clock: what the
-// annotation says was so then. It is zero where there is no such annotation, or the API server didn't record it.
+// NotedAt returns when the writer of the annotation waiting-for last wrote to a Node, by the API server's clock: what
+// the annotation says was so then. It is zero where there is no such annotation, or the API server didn't record it.
 func NotedAt(n *corev1.Node) time.Time {
 	var at time.Time
 	for _, e := range noted(n) {
@@ -22,7 +22,7 @@ func NotedAt(n *corev1.Node) time.Time {
 	return at
 }
 
-// noted is what stripNode keeps of a Node's managed fields: the entries that hold waiting-for, which only nodes in
+// noted returns what stripNode keeps of a Node's managed fields: the entries that hold waiting-for, which only nodes in
 // progress have, without the fields.
 func noted(n *corev1.Node) []metav1.ManagedFieldsEntry {
 	if n.Annotations[string(marker.KeyWaitingFor)] == "" {

@@ -81,6 +81,10 @@ func TestObjectsPolicy(t *testing.T) {
 	s, set := o.Snapshot(time.Time{}, policy.DefaultSettings())
 	assert.Equal(t, set.MaxStaging, 3)
 	assert.Assert(t, s.Acknowledged["1.2.0"] && !s.NoPolicy && s.PolicyProblem == "")
+	o.Policy.Data[PolicyKey] = "version: 2\npause: {reason: moving}\n"
+	s, set = o.Snapshot(time.Time{}, policy.DefaultSettings())
+	assert.Assert(t, s.NoPolicy)
+	assert.Equal(t, set.Pause.Reason, "moving")
 	o.Policy.Data = nil
 	s, set = o.Snapshot(time.Time{}, policy.DefaultSettings())
 	assert.Assert(t, s.NoPolicy)

@@ -22,8 +22,8 @@ type Outcome struct {
 	Limit   int `json:"limit"`
 	// Others are out of service by somebody else's hand and use the limit up too.
 	Others int `json:"others,omitempty"`
-	// Budgets are all limits with what uses them up before the steps are taken. Who shows a plan fills them in; a pass
-	// needs none.
+	// Budgets are all limits with what uses them up before the steps are taken. They are filled in where a plan is shown:
+	// a pass needs none.
 	Budgets []Usage `json:"budgets,omitempty"`
 	// PolicyProblem is why the policy that stands in its ConfigMap is not in force.
 	PolicyProblem string `json:"policyProblem,omitempty"`

@@ -8,7 +8,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
 )
 
-// Phases counts the nodes by phase. Every count of nodes that is shown is made from the nodes that are shown.
+// Phases returns how many nodes are in each phase. It counts the nodes that are shown, so that both agree.
 func (o Outcome) Phases() map[intent.Phase]int {
 	counts := map[intent.Phase]int{}
 	for i := range o.Nodes {
@@ -17,8 +17,8 @@ func (o Outcome) Phases() map[intent.Phase]int {
 	return counts
 }
 
-// Counts is how many nodes are where, and how much of the fleet's limit is used up once the plan is carried out, a line
-// each.
+// Counts returns how many nodes are where, and how many of the fleet are unavailable once the plan is carried out, a
+// line each.
 func (o Outcome) Counts() []string {
 	phases := o.Phases()
 	var each []string
@@ -62,7 +62,7 @@ func (o Outcome) Counts() []string {
 	return []string{nodes, limit}
 }
 
-// Troubles is what is wrong for more than one node, a line each: with the policy, and with versions.
+// Troubles returns what is wrong for more than one node, a line each: with the policy, and with versions.
 func (o Outcome) Troubles() []string {
 	var lines []string
 	if o.PolicyProblem != "" {

@@ -6,8 +6,8 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
 
-// Pause reads the pause of the fleet alone: it holds also while the rest of the file has a mistake, so that whoever wants
-// nothing to start need not find that first. Any pause that stands there is one, be it written wrongly itself; nil if
+// Pause reads the pause of the fleet alone, which holds also while the rest of the file has a mistake: to have nothing
+// start, the mistake needn't be found first. Any pause that stands there is one, be it written wrongly itself; nil if
 // there is none, or the text is no YAML.
 func Pause(content []byte) *policy.Pause {
 	var doc yaml.Node
@@ -23,7 +23,7 @@ func Pause(content []byte) *policy.Pause {
 	return nil
 }
 
-// anyPause is what can be read of a pause.
+// anyPause returns what can be read of a pause.
 func anyPause(n *yaml.Node) *policy.Pause {
 	out := &policy.Pause{InFlight: policy.Finish}
 	var p pause
