@@ -54,6 +54,8 @@ func back(m marker.Marks) marker.Marks {
 var troubled = []struct {
 	name, policy string
 	hosts        func(c *cluster) []host
+	// troubles are among what is wrong for the whole fleet, else the test would compare nothing.
+	troubles []string
 	// broken is the policy's text after the controller has read the first: only the controller knows that one then.
 	broken string
 }{
@@ -76,8 +78,9 @@ var troubled = []struct {
 		staged.Waiting = &marker.Waiting{Reason: string(policy.ReasonHandsOff), Message: "staged; somebody took the operator's cordon away"}
 		return []host{{name: "lost-1", marks: lost, cordoned: true, notReady: true}, {name: "lost-2", marks: lost, cordoned: true, notReady: true},
 			{name: "staged", marks: staged}, {name: "idle", marks: lately(marker.ActionStabilize, marker.StateReady, time.Hour)}}
-	}, policy: "version: 1\nmaxUnavailable: 3\nmaxFailed: 2\ndeadlines: {reboot: 5m, prepare: 20m}\n" +
-		"groups:\n- {name: canary, nodeSelector: {matchLabels: {wave: canary}}}\n"},
+	}, troubles: []string{"2 Lost", "warning: the reboot deadline is shorter", "warning: group canary has no node", "1.51.0 failed on 2 nodes"},
+		policy: "version: 1\nmaxUnavailable: 3\nmaxFailed: 2\ndeadlines: {reboot: 5m, prepare: 20m}\n" +
+			"groups:\n- {name: canary, nodeSelector: {matchLabels: {wave: canary}}}\n"},
 	{name: "places that are taken", policy: "version: 1\nmaxUnavailable: 1\n", hosts: func(c *cluster) []host {
 		c.blocked("draining")
 		staged := lately(marker.ActionPrepareUpdate, marker.StateReady, time.Hour)
@@ -86,7 +89,7 @@ var troubled = []struct {
 		return []host{{name: "draining", marks: draining, cordoned: true}, {name: "staged", marks: staged},
 			{name: "cordoned", cordoned: true, marks: lately(marker.ActionStabilize, marker.StateReady, time.Hour)}}
 	}},
-	{name: "a limit that was lowered", policy: "version: 1\nmaxUnavailable: 1\nmaxLost: 0\n", hosts: func(*cluster) []host {
+	{name: "a limit that was lowered", policy: "version: 1\nmaxUnavailable: 1\nmaxLost: 0\n", troubles: []string{"1 Lost", "unavailable in the fleet: 4, and 1 may be"}, hosts: func(*cluster) []host {
 		rebooting := out(lately(marker.ActionRebootUpdate, marker.StateBusy, time.Minute))
 		returning := back(out(lately(marker.ActionRebootUpdate, marker.StateReady, 20*time.Minute)))
 		returning.Waiting = &marker.Waiting{Reason: string(policy.ReasonLost), Message: "returning has not come back from its reboot"}
@@ -97,7 +100,7 @@ var troubled = []struct {
 			{name: "returning", marks: returning, cordoned: true, notReady: true}, {name: "soaking", marks: soaking, notReady: true},
 			{name: "staged", marks: lately(marker.ActionPrepareUpdate, marker.StateReady, time.Hour)}}
 	}},
-	{name: "no policy that can be read", policy: "version: 2\n", hosts: func(*cluster) []host {
+	{name: "no policy that can be read", policy: "version: 2\n", troubles: []string{"the policy is not in force"}, hosts: func(*cluster) []host {
 		return []host{{name: "staged", marks: lately(marker.ActionPrepareUpdate, marker.StateReady, time.Hour)},
 			{name: "draining", marks: out(lately(marker.ActionPrepareUpdate, marker.StateReady, time.Minute)), cordoned: true},
 			{name: "idle", marks: lately(marker.ActionStabilize, marker.StateReady, time.Hour)}}
@@ -180,6 +183,9 @@ func TestPlanIsTheControllers(t *testing.T) {
 				says = settled(t, leads, func(o policy.Outcome) bool { return o.PolicyProblem != "" })
 			}
 			assert.Equal(t, len(says.Nodes), len(hosts))
+			for _, trouble := range tc.troubles {
+				assert.Assert(t, strings.Contains(says.String(), trouble), says)
+			}
 			var words []told
 			for _, s := range says.Nodes {
 				words = append(words, told{s.Node, string(s.Phase), s.Reason, s.Sentence.String()})
