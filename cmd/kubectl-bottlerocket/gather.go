@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
@@ -18,10 +17,8 @@ import (
 
 // planned is the fleet with what the controller would do with it.
 type planned struct {
-	now time.Time
-	// nodes are those that were read, by name, and noted is when the controller wrote on each that is in progress.
+	now      time.Time
 	nodes    map[string]*fleet.Node
-	noted    map[string]time.Time
 	snapshot fleet.Snapshot
 	settings policy.Settings
 	outcome  policy.Outcome
@@ -82,7 +79,7 @@ func plan(objects *kube.Objects, lead leader, now time.Time, instead *policy.Set
 
 // gather returns all that a plan is made from, as a leader would have it.
 func gather(objects *kube.Objects, lead leader, now time.Time, instead *policy.Settings) *planned {
-	l := &planned{now: now, nodes: map[string]*fleet.Node{}, noted: noted(objects.Nodes), notes: append([]string(nil), lead.notes...)}
+	l := &planned{now: now, nodes: map[string]*fleet.Node{}, notes: append([]string(nil), lead.notes...)}
 	l.snapshot, l.settings = objects.Snapshot(now, lead.options.Policy)
 	if instead != nil {
 		l.snapshot.PolicyProblem, l.snapshot.NoPolicy = "", false
@@ -102,16 +99,6 @@ func gather(objects *kube.Objects, lead leader, now time.Time, instead *policy.S
 		l.nodes[n.Name] = n
 	}
 	return l
-}
-
-func noted(nodes []*corev1.Node) map[string]time.Time {
-	at := map[string]time.Time{}
-	for _, n := range nodes {
-		if t := kube.NotedAt(n); !t.IsZero() {
-			at[n.Name] = t
-		}
-	}
-	return at
 }
 
 // foreseen is what the controller found in the way of a node's drain, by what it wrote to the node. A node on which it
@@ -141,10 +128,7 @@ func (l *planned) waitingFor(n *fleet.Node, s *policy.Standing) WaitingFor {
 	if !looks && !looked {
 		return w
 	}
-	w.Reason, w.Message, w.AsOf = policy.Reason(stands.Reason), stands.Message, l.noted[n.Name]
-	if w.AsOf.IsZero() {
-		w.AsOf = since(n)
-	}
+	w.Reason, w.Message = policy.Reason(stands.Reason), stands.Message
 	return w
 }
 

@@ -126,6 +126,6 @@ func (p *Plan) waits(t *table, wide bool) {
 		if wide {
 			row = append(row, w.Version, w.Target)
 		}
-		t.row(append(row, coming(p.Time, w.NotBefore), string(w.Reason), w.words())...)
+		t.row(append(row, coming(p.Time, w.NotBefore), string(w.Reason), w.Message)...)
 	}
 }

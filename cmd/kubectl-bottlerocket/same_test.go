@@ -136,16 +136,20 @@ type told struct {
 	Message string        `json:"message"`
 }
 
-// about are words without the second in which a controller first looked, which only it knows.
+// about are words without the second in which a controller first looked, which only it knows, and without when it wrote
+// what stands on a node.
 func about(words []told) []told {
 	words = slices.Clone(words)
 	for i := range words {
-		words[i].Message = firstLook.ReplaceAllString(words[i].Message, "in service, or LATER)")
+		words[i].Message = written.ReplaceAllString(firstLook.ReplaceAllString(words[i].Message, "in service, or LATER)"), "")
 	}
 	return words
 }
 
-var firstLook = regexp.MustCompile(`in service, or 20[^)]*\)`)
+var (
+	firstLook = regexp.MustCompile(`in service, or 20[^)]*\)`)
+	written   = regexp.MustCompile(` \(at 20[^)]*\)$`)
+)
 
 // settled is the plan of a controller that takes no step any more but to look.
 func settled(t *testing.T, at *controller.Controller, is func(policy.Outcome) bool) (out policy.Outcome) {

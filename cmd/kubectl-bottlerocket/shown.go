@@ -4,7 +4,6 @@ import (
 	"io"
 	"reflect"
 	"slices"
-	"time"
 
 	"k8s.io/cli-runtime/pkg/printers"
 )
@@ -78,9 +77,7 @@ func (s *shown) news(l *planned) {
 // alike tells if nothing has changed but the words of a reason: who else holds the last place is no news of a
 // thousand nodes that wait for it.
 func alike(a, b Status) bool {
-	for _, w := range []*WaitingFor{&a.WaitingFor, &b.WaitingFor} {
-		w.Message, w.AsOf = "", time.Time{}
-	}
+	a.WaitingFor.Message, b.WaitingFor.Message = "", ""
 	return reflect.DeepEqual(a, b)
 }
 

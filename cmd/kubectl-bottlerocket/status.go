@@ -63,16 +63,6 @@ type WaitingFor struct {
 	Message string        `json:"message"`
 	// NotBefore is when that may be over, by the clock alone.
 	NotBefore time.Time `json:"notBefore,omitzero"`
-	// AsOf is when it was so, if it is not the controller's word of now, but what it wrote on the node.
-	AsOf time.Time `json:"asOf,omitzero"`
-}
-
-// words are the message, and when it was so.
-func (w *WaitingFor) words() string {
-	if w.AsOf.IsZero() {
-		return w.Message
-	}
-	return w.Message + " (as of " + moment(w.AsOf) + ")"
 }
 
 // DeepCopyObject is never called: what is printed isn't kept.
@@ -241,7 +231,7 @@ func (o *statusOptions) row(now time.Time, s *Status) []string {
 		}
 		r = append(r, yes(s.Ready), yes(s.Cordoned), s.OSVersion, boot, failures, after, s.Message)
 	}
-	return append(r, string(s.WaitingFor.Reason)+": "+s.WaitingFor.words())
+	return append(r, string(s.WaitingFor.Reason)+": "+s.WaitingFor.Message)
 }
 
 func yes(b bool) string {

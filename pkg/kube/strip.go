@@ -19,7 +19,7 @@ func stripNode(n *corev1.Node) *corev1.Node {
 	out := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
 		Name: n.Name, UID: n.UID, ResourceVersion: n.ResourceVersion,
 		Labels: interned(n.Labels), Annotations: kept(n.Annotations), DeletionTimestamp: n.DeletionTimestamp,
-		CreationTimestamp: n.CreationTimestamp, ManagedFields: noted(n),
+		CreationTimestamp: n.CreationTimestamp,
 	}}
 	out.Spec.Unschedulable = n.Spec.Unschedulable
 	for _, t := range n.Spec.Taints {
