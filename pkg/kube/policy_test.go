@@ -21,8 +21,8 @@ func policyMap(data map[string]string) *corev1.ConfigMap {
 // The last good policy stays in force while what stands has a mistake; with none nothing may start. Without the ConfigMap
 // the defaults hold, until there has been one: then nothing starts, and what is under way ends by the last good one (S8).
 func TestPolicyInForce(t *testing.T) {
-	three, broken := map[string]string{PolicyKey: "version: 1\nmaxUnavailable: 3\n"}, map[string]string{PolicyKey: "version: 1\nmaxUnavailabel: 3\n"}
-	const absent, ofThree, unknown = 1, 3, "there is no field maxUnavailabel"
+	three, broken := map[string]string{PolicyKey: "version: 1\nmaxUnavailable: 3\n"}, map[string]string{PolicyKey: "version: 1\nmaxUnavailabel: 3\nsoak: 5\n"}
+	const absent, ofThree, unknown = 1, 3, "there is no field maxUnavailabel: the nearest is maxUnavailable (and 1 more mistake)"
 	type look struct {
 		data    map[string]string // nil deletes
 		limit   int

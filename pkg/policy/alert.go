@@ -6,8 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pkg/errors"
-
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
 )
 
@@ -65,12 +63,11 @@ func (a *Alerts) keeping(standing []fleet.Alert) []string {
 	return names
 }
 
-func (a *Alerts) validate() error {
+func (a *Alerts) validate(m *mistakes) {
 	switch {
 	case a.URL == "" && (a.Query != "" || len(a.Ignore) > 0 || a.FiringOnly):
-		return errors.New("alerts has no url: give that of a Prometheus, such as http://prometheus.monitoring:9090")
+		m.add("alerts.url", "is missing: give that of a Prometheus, such as http://prometheus.monitoring:9090")
 	case a.URL != "" && !strings.HasPrefix(a.URL, "http://") && !strings.HasPrefix(a.URL, "https://"):
-		return errors.Errorf("alerts.url is %q: give one that begins with http:// or https://", a.URL)
+		m.add("alerts.url", "is %q: give one that begins with http:// or https://", a.URL)
 	}
-	return nil
 }

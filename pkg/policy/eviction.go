@@ -1,10 +1,8 @@
 package policy
 
 import (
-	"slices"
+	"fmt"
 	"time"
-
-	"github.com/pkg/errors"
 )
 
 // Eviction is how a drain takes the pods off its node.
@@ -66,14 +64,17 @@ func (r *Rules) longestDrain() time.Duration {
 	return r.Drain
 }
 
-func (e Eviction) validate() error {
+func (e Eviction) validate(m *mistakes) {
 	if e.GracePeriod != 0 && e.GracePeriod < time.Second {
-		return errors.Errorf("gracePeriod is %s: give 1s or more, or leave it out for what each pod asks for", e.GracePeriod)
+		m.add("drain.gracePeriod", "is %s: give 1s or more, or leave it out for what each pod asks for", e.GracePeriod)
 	}
-	for _, s := range slices.Concat(e.WaitFor, e.Leave) {
-		if s.Namespace == "" && len(s.Selector) == 0 {
-			return errors.New("waitFor or leave of the drain chooses every pod: give a namespace, or a podSelector that chooses some")
+	everyPod := func(list string, pods []PodSelector) {
+		for i, s := range pods {
+			if s.Namespace == "" && len(s.Selector) == 0 {
+				m.add(fmt.Sprintf("%s[%d]", list, i), "chooses every pod: give a namespace, or a podSelector that chooses some")
+			}
 		}
 	}
-	return nil
+	everyPod("drain.waitFor", e.WaitFor)
+	everyPod("drain.leave", e.Leave)
 }

@@ -1,11 +1,10 @@
 package policy
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/pkg/errors"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
@@ -49,24 +48,27 @@ const (
 	beforeUncordon = "before-uncordon."
 )
 
-func (h Hooks) validate() error {
-	for _, list := range [][]Hook{h.AfterDrain, h.BeforeUncordon} {
-		seen := map[string]bool{}
-		for _, hook := range list {
-			switch {
-			case hook.Name == "":
-				return errors.New("a hook has no name: give each one")
-			case seen[hook.Name]:
-				return errors.Errorf("hook %q is there twice: give each a name of its own", hook.Name)
-			case !annotationKey(hook.Annotation) || strings.HasPrefix(hook.Annotation, marker.Prefix):
-				return errors.Errorf("annotation of hook %q is %q: give a key of your own, such as example.com/done", hook.Name, hook.Annotation)
-			case hook.Timeout <= 0:
-				return errors.Errorf("timeout of hook %q is %s: give a duration such as 5m", hook.Name, hook.Timeout)
-			}
-			seen[hook.Name] = true
+func (h Hooks) validate(m *mistakes) {
+	validateHooks(m, "hooks.afterDrain", h.AfterDrain)
+	validateHooks(m, "hooks.beforeUncordon", h.BeforeUncordon)
+}
+
+func validateHooks(m *mistakes, list string, hooks []Hook) {
+	seen := map[string]int{}
+	for i, hook := range hooks {
+		at := fmt.Sprintf("%s[%d]", list, i)
+		if first, twice := seen[hook.Name]; hook.Name == "" {
+			m.add(at+".name", "is missing: give each hook one")
+		} else if twice {
+			m.add(at+".name", "is %q, as is %s[%d].name: give each hook a name of its own", hook.Name, list, first)
+		} else {
+			seen[hook.Name] = i
 		}
+		if !annotationKey(hook.Annotation) || strings.HasPrefix(hook.Annotation, marker.Prefix) {
+			m.add(at+".annotation", "is %q: give a key of your own, such as example.com/done", hook.Annotation)
+		}
+		m.positive(at+".timeout", hook.Timeout)
 	}
-	return nil
 }
 
 // annotationKey tells if a text can be the key of an annotation: a DNS name, a slash, and up to 63 letters, digits

@@ -1,9 +1,9 @@
 package policy
 
 import (
+	"fmt"
+	"slices"
 	"time"
-
-	"github.com/pkg/errors"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy/window"
@@ -170,98 +170,125 @@ func DefaultSettings() Settings {
 	}
 }
 
-// Validate returns the first thing that is wrong, with the remedy.
+// Validate returns the first thing that is wrong, a Mistake, with the remedy.
 func (s Settings) Validate() error {
-	switch {
-	case s.MaxStaging < 1:
-		return errors.Errorf("maxStaging is %d: give 1 or more", s.MaxStaging)
-	case s.IgnoreAfter < 0:
-		return errors.Errorf("ignoreAfter is %s: give 0 or more", s.IgnoreAfter)
-	case s.Ungrouped != UngroupedGo && s.Ungrouped != UngroupedWait:
-		return errors.Errorf("ungrouped is %q: give %s or %s", string(s.Ungrouped), UngroupedGo, UngroupedWait)
-	case s.SingleNode.validate() != nil:
-		return s.SingleNode.validate()
-	case s.MaxFailed.None():
-		return errors.New("maxFailed is 0, which would stop every version: give 1 or more, a percentage, or unlimited")
-	case s.Deadlines.Prepare <= 0 || s.Deadlines.Reboot <= 0 || s.Deadlines.Return <= 0:
-		return errors.New("a phase's deadline is not positive: give each a duration such as 30m")
-	case s.RetryBase <= 0 || s.RetryMax < s.RetryBase:
-		return errors.Errorf("retry waits are %s to %s: give positive durations, the smaller one first", s.RetryBase, s.RetryMax)
-	case s.HandsOff < 0:
-		return errors.Errorf("handsOff is %s: give 0 or more", s.HandsOff)
-	}
-	if err := s.Alerts.validate(); err != nil {
-		return err
-	}
-	if err := s.Rules.validate(); err != nil {
-		return err
-	}
-	return s.validateGroups()
-}
-
-func (r Rules) validate() error {
-	switch {
-	case r.Soak < 0:
-		return errors.Errorf("soak is %s: give 0 or more", r.Soak)
-	case r.Drain <= 0:
-		return errors.Errorf("drain is %s: give a duration such as 30m", r.Drain)
-	case r.Balancers.Wait < 0 || r.Balancers.Wait >= r.Drain:
-		return errors.Errorf("loadBalancers.wait is %s: give 0 or more, and less than drain.timeout, which is %s and counts from the cordon too", r.Balancers.Wait, r.Drain)
-	}
-	if r.Volumes.Wait < 0 {
-		return errors.Errorf("volumes.wait is %s: give 0 or more", r.Volumes.Wait)
-	}
-	if err := r.Hooks.validate(); err != nil {
-		return err
-	}
-	if err := r.Verify.validate(); err != nil {
-		return err
-	}
-	for _, t := range r.Topology {
-		if t.Key == "" {
-			return errors.New("a topology has no key: name a label such as topology.kubernetes.io/zone")
-		}
-		if t.MaxDomains < 0 {
-			return errors.Errorf("maxDomains of topology %s is %d: give 1 or more, or leave it out", t.Key, t.MaxDomains)
-		}
-	}
-	return r.Eviction.validate()
-}
-
-func (s Settings) validateGroups() error {
-	before := map[string]bool{}
-	for _, g := range s.Groups {
-		before[g.Name] = true
-	}
-	seen := map[string]bool{}
-	for _, g := range s.Groups {
-		switch {
-		case g.Name == "":
-			return errors.New("a group has no name: give each one")
-		case seen[g.Name]:
-			return errors.Errorf("group %q is there twice: give each a name of its own", g.Name)
-		case g.AfterSoak < 0:
-			return errors.Errorf("afterSoak of group %q is %s: give 0 or more", g.Name, g.AfterSoak)
-		}
-		seen[g.Name] = true
-		for _, a := range g.After {
-			if !before[a] {
-				return errors.Errorf("group %q comes after %q, which is no group: name one of this file", g.Name, a)
-			}
-		}
-		if err := g.Rules.validate(); err != nil {
-			return errors.WithMessagef(err, "group %q", g.Name)
-		}
-	}
-	if cycle := s.cycle(); cycle != "" {
-		return errors.Errorf("group %q comes after itself, by way of the groups that it comes after: nothing in it would ever start", cycle)
+	if found := s.Mistakes(); len(found) > 0 {
+		return found[0]
 	}
 	return nil
 }
 
-// cycle names a group that waits for itself; empty if none does.
-func (s Settings) cycle() string {
-	after := map[string][]string{}
+// Mistakes returns all that is wrong. What a group has from the fleet and is wrong there is among them for both.
+func (s Settings) Mistakes() []Mistake {
+	var m mistakes
+	if s.MaxStaging < 1 {
+		m.add("maxStaging", "is %d: give 1 or more", s.MaxStaging)
+	}
+	if s.IgnoreAfter < 0 {
+		m.add("ignoreAfter", "is %s: give 0 or more", s.IgnoreAfter)
+	}
+	if s.Ungrouped != UngroupedGo && s.Ungrouped != UngroupedWait {
+		m.add("ungrouped", "is %q: give %s or %s", string(s.Ungrouped), UngroupedGo, UngroupedWait)
+	}
+	if !slices.Contains(SingleNodes(), s.SingleNode) {
+		m.add("singleNode", "is %q: give %s or %s", string(s.SingleNode), SingleNodeNever, SingleNodeAllow)
+	}
+	if s.MaxFailed.None() {
+		m.add("maxFailed", "is 0, which would stop every version: give 1 or more, a percentage, or unlimited")
+	}
+	m.positive("deadlines.prepare", s.Deadlines.Prepare)
+	m.positive("deadlines.reboot", s.Deadlines.Reboot)
+	m.positive("deadlines.return", s.Deadlines.Return)
+	switch {
+	case s.RetryBase <= 0:
+		m.positive("retry.base", s.RetryBase)
+	case s.RetryMax < s.RetryBase:
+		m.add("retry.max", "is %s, less than retry.base, which is %s: give the longer wait as max", s.RetryMax, s.RetryBase)
+		m.beside("retry.base")
+	}
+	if s.HandsOff < 0 {
+		m.add("handsOff", "is %s: give 0 or more", s.HandsOff)
+	}
+	s.Alerts.validate(&m)
+	s.Rules.validate(&m)
+	s.validateGroups(&m)
+	return m
+}
+
+// positive finds a time that must pass and doesn't.
+func (m *mistakes) positive(field string, d time.Duration) {
+	if d <= 0 {
+		m.add(field, "is %s: give a duration such as 10m", d)
+	}
+}
+
+func (r Rules) validate(m *mistakes) {
+	if r.Soak < 0 {
+		m.add("soak", "is %s: give 0 or more", r.Soak)
+	}
+	m.positive("drain.timeout", r.Drain)
+	if r.Balancers.Wait < 0 || r.Drain > 0 && r.Balancers.Wait >= r.Drain {
+		m.add("loadBalancers.wait", "is %s: give 0 or more, and less than drain.timeout, which is %s and counts from the cordon too",
+			r.Balancers.Wait, r.Drain)
+		m.beside("drain.timeout")
+	}
+	if r.Volumes.Wait < 0 {
+		m.add("volumes.wait", "is %s: give 0 or more", r.Volumes.Wait)
+	}
+	r.Hooks.validate(m)
+	r.Verify.validate(m)
+	for i, t := range r.Topology {
+		if t.Key == "" {
+			m.add(fmt.Sprintf("topology[%d].key", i), "is missing: name a label such as topology.kubernetes.io/zone")
+		}
+		if t.MaxDomains < 0 {
+			m.add(fmt.Sprintf("topology[%d].maxDomains", i), "is %d: give 1 or more, or leave it out", t.MaxDomains)
+		}
+	}
+	r.Eviction.validate(m)
+}
+
+func (s Settings) validateGroups(m *mistakes) {
+	var names, fields []string
+	first := map[string]int{}
+	for i, g := range s.Groups {
+		names, fields = append(names, g.Name), append(fields, fmt.Sprintf("groups[%d].name", i))
+		if _, there := first[g.Name]; !there {
+			first[g.Name] = i
+		}
+	}
+	after := s.reached()
+	for i, g := range s.Groups {
+		at := fmt.Sprintf("groups[%d]", i)
+		if g.Name == "" {
+			m.add(at+".name", "is missing: give each group one")
+		} else if other := first[g.Name]; other != i {
+			m.add(at+".name", "is %q, as is groups[%d].name: give each group a name of its own", g.Name, other)
+		}
+		if g.AfterSoak < 0 {
+			m.add(at+".afterSoak", "is %s: give 0 or more", g.AfterSoak)
+		}
+		for j, a := range g.After {
+			if _, known := first[a]; !known {
+				m.add(fmt.Sprintf("%s.after[%d]", at, j), "is %q, which is no group: name one of this file%s", a, Suggestion(a, names))
+				m.beside(fields...)
+			}
+		}
+		var own mistakes
+		g.Rules.validate(&own)
+		for _, o := range own {
+			*m = append(*m, o.within(at))
+		}
+		// Groups that wait for each other are one mistake: it is told of the first of them.
+		if after[g.Name][g.Name] && !slices.ContainsFunc(names[:i], func(n string) bool { return after[g.Name][n] && after[n][g.Name] }) {
+			m.add(at+".after", "leads from group %q back to itself, by way of the groups that it comes after: nothing in it would ever start", g.Name)
+		}
+	}
+}
+
+// reached are, by a group's name, the groups that it waits for, at once or by way of others.
+func (s Settings) reached() map[string]map[string]bool {
+	after, all := map[string][]string{}, map[string]map[string]bool{}
 	for _, g := range s.Groups {
 		after[g.Name] = g.After
 	}
@@ -270,16 +297,14 @@ func (s Settings) cycle() string {
 		for len(next) > 0 {
 			a := next[0]
 			next = next[1:]
-			if a == g.Name {
-				return g.Name
-			}
 			if !reached[a] {
 				reached[a] = true
-				next = append(next, after[a]...)
+				next = append(next[:len(next):len(next)], after[a]...)
 			}
 		}
+		all[g.Name] = reached
 	}
-	return ""
+	return all
 }
 
 // Warnings returns what is allowed but will surprise.

@@ -2,9 +2,6 @@ package policy
 
 import (
 	"fmt"
-	"slices"
-
-	"github.com/pkg/errors"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
@@ -24,13 +21,6 @@ const (
 
 // SingleNodes is the closed list.
 func SingleNodes() []SingleNode { return []SingleNode{SingleNodeNever, SingleNodeAllow} }
-
-func (s SingleNode) validate() error {
-	if !slices.Contains(SingleNodes(), s) {
-		return errors.Errorf("singleNode is %q: give %s or %s", string(s), SingleNodeNever, SingleNodeAllow)
-	}
-	return nil
-}
 
 // alone tells if a node is the only one in its cluster, but for those that are on their way out.
 func (p *planner) alone(n *fleet.Node) bool { return n.Leaving == "" && p.staying == 1 }

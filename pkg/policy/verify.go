@@ -5,8 +5,6 @@ import (
 	"maps"
 	"time"
 
-	"github.com/pkg/errors"
-
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
 )
@@ -34,16 +32,13 @@ const (
 	IgnoreWorkloads OnWorkloads = "ignore"
 )
 
-func (v Verify) validate() error {
-	if v.Deadline <= 0 {
-		return errors.Errorf("verify.deadline is %s: give a duration such as 10m", v.Deadline)
-	}
-	for _, s := range v.Pods {
+func (v Verify) validate(m *mistakes) {
+	m.positive("verify.deadline", v.Deadline)
+	for i, s := range v.Pods {
 		if len(s.Selector) == 0 {
-			return errors.New("a selector of verify.pods chooses every pod: name those that must be Ready by their labels")
+			m.add(fmt.Sprintf("verify.pods[%d]", i), "chooses every pod: name those that must be Ready by their labels, with a podSelector")
 		}
 	}
-	return nil
 }
 
 // Check is a live look at what a node carries.

@@ -1,9 +1,8 @@
 package file
 
 import (
+	"fmt"
 	"regexp"
-
-	"github.com/pkg/errors"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
@@ -16,9 +15,9 @@ type alerts struct {
 	FiringOnly *bool    `yaml:"firingOnly"`
 }
 
-func (a *alerts) into(out *policy.Alerts) error {
+func (a *alerts) into(out *policy.Alerts, r *reader) {
 	if a == nil {
-		return nil
+		return
 	}
 	set(&out.URL, a.URL)
 	set(&out.Query, a.Query)
@@ -26,12 +25,13 @@ func (a *alerts) into(out *policy.Alerts) error {
 	if a.Ignore != nil {
 		out.Ignore = nil
 	}
-	for _, text := range a.Ignore {
+	for i, text := range a.Ignore {
 		made, err := regexp.Compile(text)
 		if err != nil {
-			return errors.Errorf("alerts.ignore has %q, which is no regular expression: give one such as ^Watchdog$", text)
+			r.wrong(policy.Mistake{Field: fmt.Sprintf("alerts.ignore[%d]", i),
+				Says: fmt.Sprintf("is %q, which is no regular expression: give one such as ^Watchdog$", text)})
+			continue
 		}
 		out.Ignore = append(out.Ignore, made)
 	}
-	return nil
 }

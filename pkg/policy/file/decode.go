@@ -2,11 +2,14 @@ package file
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
+	"reflect"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -27,54 +30,79 @@ const maxSize = 512 << 10
 // Zones finds a time zone by its IANA name; time.LoadLocation is one.
 type Zones func(name string) (*time.Location, error)
 
-// Decode reads a policy file. What it leaves out is as in defaults. An error is a sentence for people, with the
-// line where it can be told.
+// Decode reads a policy file. What it leaves out is as in defaults. An error is Mistakes: all that are in the file, or
+// the one that keeps the others from being found.
 func Decode(content []byte, defaults policy.Settings, zones Zones) (policy.Settings, error) {
 	if len(content) > maxSize {
-		return policy.Settings{}, errors.Errorf("the policy is longer than %d bytes", maxSize)
+		return policy.Settings{}, Mistakes{{Says: fmt.Sprintf("the policy is longer than %d bytes", maxSize)}}
 	}
-	var d document
 	decoder := yaml.NewDecoder(bytes.NewReader(content))
-	decoder.KnownFields(true)
-	switch err := decoder.Decode(&d); {
+	var root, second yaml.Node
+	switch err := decoder.Decode(&root); {
 	case errors.Is(err, io.EOF):
-		return policy.Settings{}, errors.Errorf("the policy is empty: begin with version: %d, or delete the ConfigMap for the defaults", Version)
+		return policy.Settings{}, Mistakes{{Says: fmt.Sprintf("the policy is empty: begin with version: %d, or delete the ConfigMap for the defaults", Version)}}
 	case err != nil:
-		return policy.Settings{}, plain(err)
+		return policy.Settings{}, noYAML(err)
 	}
-	if err := decoder.Decode(&document{}); !errors.Is(err, io.EOF) {
-		return policy.Settings{}, errors.New("something follows the policy: give one document")
+	r := newReader()
+	switch err := decoder.Decode(&second); {
+	case err == nil:
+		r.mistakes.add(second.Line, "something follows the policy: give one document")
+	case !errors.Is(err, io.EOF):
+		return policy.Settings{}, noYAML(err)
 	}
-	if d.Version == nil || *d.Version != Version {
-		return policy.Settings{}, errors.Errorf("version is missing or is not %d: begin with version: %d", Version, Version)
-	}
-	set, err := d.settings(defaults, zones)
-	if err != nil {
+	set := r.document(&root).settings(defaults, zones, r)
+	r.judge(set)
+	if err := r.mistakes.err(); err != nil {
 		return policy.Settings{}, err
 	}
-	return set, set.Validate()
+	return set, nil
 }
 
-var (
-	unknownField = regexp.MustCompile(`line (\d+): field (\S+) not found in type \S+`)
-	wrongType    = regexp.MustCompile("line (\\d+): cannot unmarshal !!(\\w+) (`[^`]*` )?into \\S+")
-	names        = map[string]string{"seq": "a list", "map": "a mapping", "str": "a text", "int": "a number", "bool": "true or false", "float": "a number with a fraction", "null": "nothing"}
-)
+var atLine = regexp.MustCompile(`^line (\d+): `)
 
-// plain says in this project's words what the decoder found first.
-func plain(err error) error {
-	text := strings.TrimPrefix(err.Error(), "yaml: ")
-	var several *yaml.TypeError
-	if errors.As(err, &several) {
-		text = several.Errors[0]
+// noYAML is the mistake of a file that can't be taken apart.
+func noYAML(err error) Mistakes {
+	text, line := strings.TrimPrefix(err.Error(), "yaml: "), 0
+	if m := atLine.FindStringSubmatch(text); m != nil {
+		line, _ = strconv.Atoi(m[1])
+		text = text[len(m[0]):]
 	}
-	text = unknownField.ReplaceAllString(text, "line $1: there is no field $2")
-	text = wrongType.ReplaceAllStringFunc(text, func(s string) string {
-		m := wrongType.FindStringSubmatch(s)
-		return fmt.Sprintf("line %s: %s%s does not belong here", m[1], m[3], names[m[2]])
-	})
-	return errors.New(text)
+	var found Mistakes
+	found.add(line, "the policy can't be read as YAML: %s", text)
+	return found
 }
+
+// document reads what stands in the file. What the YAML decoder refuses is refused, whatever the reader thinks of it:
+// anchors that multiply beyond measure, for example.
+func (r *reader) document(root *yaml.Node) *document {
+	var d, strict document
+	refused := root.Decode(&strict)
+	r.read(root.Content[0], reflect.ValueOf(&d).Elem(), "")
+	if refused != nil && len(r.mistakes) == 0 {
+		r.mistakes = noYAML(refused)
+	}
+	return &d
+}
+
+// judge adds what is wrong with the settings as a whole. What a group has from the fleet is the fleet's mistake.
+func (r *reader) judge(set policy.Settings) {
+	fleet := map[string]bool{}
+	for _, m := range set.Mistakes() {
+		field := m.Field
+		if group := groupOf.FindString(field); group != "" {
+			field = field[len(group):]
+			if _, own := r.lines[m.Field]; !own && fleet[field+" "+m.Says] {
+				continue
+			}
+		}
+		fleet[m.Error()] = true
+		r.wrong(m)
+	}
+}
+
+// groupOf is what a field of a group begins with.
+var groupOf = regexp.MustCompile(`^groups\[\d+\]\.`)
 
 func set[T any](into *T, value *T) {
 	if value != nil {
@@ -88,7 +116,10 @@ func lasting(into *time.Duration, value *duration) {
 	}
 }
 
-func (d *document) settings(s policy.Settings, zones Zones) (policy.Settings, error) {
+func (d *document) settings(s policy.Settings, zones Zones, r *reader) policy.Settings {
+	if d.Version != nil && *d.Version != Version {
+		r.wrong(policy.Mistake{Field: "version", Says: fmt.Sprintf("is %d: begin with version: %d", *d.Version, Version)})
+	}
 	s.Groups = nil
 	if d.MaxLost != nil {
 		s.MaxLost = d.MaxLost.Limit
@@ -115,28 +146,18 @@ func (d *document) settings(s policy.Settings, zones Zones) (policy.Settings, er
 		lasting(&s.RetryBase, t.Base)
 		lasting(&s.RetryMax, t.Max)
 	}
-	if err := d.Versions.into(&s.Versions); err != nil {
-		return s, err
+	d.Versions.into(&s.Versions, r)
+	d.Alerts.into(&s.Alerts, r)
+	d.rules.into(&s.Rules, zones, r, "")
+	for i, g := range d.Groups {
+		s.Groups = append(s.Groups, g.group(s.Rules, zones, r, fmt.Sprintf("groups[%d]", i)))
 	}
-	if err := d.Alerts.into(&s.Alerts); err != nil {
-		return s, err
-	}
-	if err := d.rules.into(&s.Rules, zones); err != nil {
-		return s, err
-	}
-	for _, g := range d.Groups {
-		made, err := g.group(s.Rules, zones)
-		if err != nil {
-			return s, errors.WithMessagef(err, "group %q", g.Name)
-		}
-		s.Groups = append(s.Groups, made)
-	}
-	return s, nil
+	return s
 }
 
-func (v *versions) into(out *policy.Versions) error {
+func (v *versions) into(out *policy.Versions, r *reader) {
 	if v == nil {
-		return nil
+		return
 	}
 	if v.Allow != nil && v.Allow.set != nil {
 		out.Allow = v.Allow
@@ -147,101 +168,86 @@ func (v *versions) into(out *policy.Versions) error {
 	set(&out.Hold, v.Hold)
 	set(&out.Downgrade, v.Downgrade)
 	lasting(&out.MinAge, v.MinAge)
-	switch {
-	case out.Hold != "" && !marker.ValidVersion(out.Hold):
-		return errors.Errorf("versions.hold is %q: give a version such as 1.27.0", out.Hold)
-	case out.Hold != "" && out.Deny != nil && out.Deny.Contains(out.Hold):
-		return errors.Errorf("versions.hold is %s, which versions.deny denies: nothing would ever start", out.Hold)
-	case out.Hold != "" && out.Allow != nil && !out.Allow.Contains(out.Hold):
-		return errors.Errorf("versions.hold is %s, which versions.allow does not allow: nothing would ever start", out.Hold)
-	case out.MinAge < 0:
-		return errors.Errorf("versions.minAge is %s: give 0 or more", out.MinAge)
+	hold := func(format string, beside ...string) {
+		r.wrong(policy.Mistake{Field: "versions.hold", Says: fmt.Sprintf(format, out.Hold), Beside: beside})
 	}
-	return nil
+	switch {
+	case out.Hold == "":
+	case !marker.ValidVersion(out.Hold):
+		hold("is %q: give a version such as 1.27.0")
+	case out.Deny != nil && out.Deny.Contains(out.Hold):
+		hold("is %s, which versions.deny denies: nothing would ever start", "versions.deny")
+	case out.Allow != nil && !out.Allow.Contains(out.Hold):
+		hold("is %s, which versions.allow does not allow: nothing would ever start", "versions.allow")
+	}
+	if out.MinAge < 0 {
+		r.wrong(policy.Mistake{Field: "versions.minAge", Says: fmt.Sprintf("is %s: give 0 or more", out.MinAge)})
+	}
 }
 
-// What autoscalers is.
-const (
-	protect = "protect"
-	ignore  = "ignore"
-)
-
 // into overlays what stands there; a pause, budgets and topologies are not handed down to groups.
-func (r *rules) into(out *policy.Rules, zones Zones) error {
-	if r.MaxUnavailable != nil {
-		out.MaxUnavailable = r.MaxUnavailable.Limit
+func (u *rules) into(out *policy.Rules, zones Zones, r *reader, at string) {
+	if u.MaxUnavailable != nil {
+		out.MaxUnavailable = u.MaxUnavailable.Limit
 	}
-	for _, t := range r.Topology {
+	u.topologies(out, r, below(at, "topology"))
+	if p := u.Pause; p != nil {
+		out.Pause = &policy.Pause{Reason: p.Reason, InFlight: policy.Finish}
+		if p.InFlight != nil {
+			out.Pause.InFlight = policy.Ending(*p.InFlight)
+		}
+	}
+	if u.WhenClosed != nil {
+		out.WhenClosed = policy.Ending(*u.WhenClosed)
+	}
+	set(&out.FitWindow, u.FitWindow)
+	set(&out.StageOutside, u.StageOutside)
+	lasting(&out.Soak, u.Soak)
+	u.Drain.into(out, r, below(at, "drain"))
+	if b := u.Balancers; b != nil {
+		set(&out.Balancers.Exclude, b.Exclude)
+		lasting(&out.Balancers.Wait, b.Wait)
+	}
+	if u.Autoscalers != nil {
+		out.Protect = *u.Autoscalers == protect
+	}
+	if v := u.Volumes; v != nil {
+		lasting(&out.Volumes.Wait, v.Wait)
+		if v.OnTimeout != nil {
+			out.Volumes.OnTimeout = policy.OnTimeout(*v.OnTimeout)
+		}
+	}
+	if h := u.Hooks; h != nil {
+		hooks(&out.Hooks.AfterDrain, h.AfterDrain)
+		hooks(&out.Hooks.BeforeUncordon, h.BeforeUncordon)
+	}
+	if v := u.Verify; v != nil {
+		lasting(&out.Verify.Deadline, v.Deadline)
+		if v.OnWorkloads != nil {
+			out.Verify.OnWorkloads = policy.OnWorkloads(*v.OnWorkloads)
+		}
+		choose(&out.Verify.Pods, v.Pods, r, below(at, "verify.pods"))
+	}
+	u.calendar(&out.Calendar, zones, r, at)
+}
+
+func (u *rules) topologies(out *policy.Rules, r *reader, at string) {
+	for i, t := range u.Topology {
+		place := fmt.Sprintf("%s[%d]", at, i)
 		made := policy.Topology{Key: t.Key, MaxUnavailable: policy.Unlimited}
 		if t.MaxUnavailable != nil {
 			made.MaxUnavailable = t.MaxUnavailable.Limit
 		}
-		if t.MaxDomains != nil && *t.MaxDomains < 1 {
-			return errors.Errorf("maxDomains of topology %s is %d: give 1 or more, or leave it out", t.Key, *t.MaxDomains)
-		}
 		set(&made.MaxDomains, t.MaxDomains)
-		if t.MaxUnavailable == nil && t.MaxDomains == nil {
-			return errors.Errorf("topology %q has no limit: give maxUnavailable, maxDomains, or both", t.Key)
+		switch {
+		case t.MaxDomains != nil && *t.MaxDomains < 1:
+			r.wrong(policy.Mistake{Field: below(place, "maxDomains"), Says: fmt.Sprintf("is %d: give 1 or more, or leave it out", *t.MaxDomains)})
+			made.MaxDomains = 0
+		case t.MaxUnavailable == nil && t.MaxDomains == nil:
+			r.wrong(policy.Mistake{Field: place, Says: "has no limit: give maxUnavailable, maxDomains, or both"})
 		}
 		out.Topology = append(out.Topology, made)
 	}
-	if p := r.Pause; p != nil {
-		if p.Reason == "" {
-			return errors.New("a pause has no reason: say why, people will read it")
-		}
-		out.Pause = &policy.Pause{Reason: p.Reason, InFlight: policy.Finish}
-		if p.InFlight != nil {
-			out.Pause.InFlight = p.InFlight.Ending
-		}
-	}
-	if r.WhenClosed != nil {
-		out.WhenClosed = r.WhenClosed.Ending
-	}
-	set(&out.FitWindow, r.FitWindow)
-	set(&out.StageOutside, r.StageOutside)
-	lasting(&out.Soak, r.Soak)
-	if err := r.Drain.into(out); err != nil {
-		return err
-	}
-	if b := r.Balancers; b != nil {
-		set(&out.Balancers.Exclude, b.Exclude)
-		lasting(&out.Balancers.Wait, b.Wait)
-	}
-	if r.Autoscalers != nil {
-		if *r.Autoscalers != protect && *r.Autoscalers != ignore {
-			return errors.Errorf("autoscalers is %q: give %s or %s", *r.Autoscalers, protect, ignore)
-		}
-		out.Protect = *r.Autoscalers == protect
-	}
-	if v := r.Volumes; v != nil {
-		lasting(&out.Volumes.Wait, v.Wait)
-		if v.OnTimeout != nil {
-			out.Volumes.OnTimeout = v.OnTimeout.OnTimeout
-		}
-	}
-	if h := r.Hooks; h != nil {
-		hooks(&out.Hooks.AfterDrain, h.AfterDrain)
-		hooks(&out.Hooks.BeforeUncordon, h.BeforeUncordon)
-	}
-	if err := r.verify(&out.Verify); err != nil {
-		return err
-	}
-	return r.calendar(&out.Calendar, zones)
-}
-
-func (r *rules) verify(out *policy.Verify) error {
-	v := r.Verify
-	if v == nil {
-		return nil
-	}
-	lasting(&out.Deadline, v.Deadline)
-	if v.OnWorkloads != nil {
-		out.OnWorkloads = policy.OnWorkloads(*v.OnWorkloads)
-		if out.OnWorkloads != policy.FailOnWorkloads && out.OnWorkloads != policy.IgnoreWorkloads {
-			return errors.Errorf("verify.onWorkloads is %q: give %s or %s", *v.OnWorkloads, policy.FailOnWorkloads, policy.IgnoreWorkloads)
-		}
-	}
-	return errors.WithMessage(choose(&out.Pods, v.Pods), "verify.pods")
 }
 
 func hooks(into *[]policy.Hook, list *[]hook) {
@@ -253,93 +259,78 @@ func hooks(into *[]policy.Hook, list *[]hook) {
 		made := policy.Hook{Name: h.Name, Annotation: h.Annotation, OnTimeout: policy.Abort}
 		lasting(&made.Timeout, h.Timeout)
 		if h.OnTimeout != nil {
-			made.OnTimeout = h.OnTimeout.OnTimeout
+			made.OnTimeout = policy.OnTimeout(*h.OnTimeout)
 		}
 		*into = append(*into, made)
 	}
 }
 
-func (r *rules) calendar(out *window.Calendar, zones Zones) error {
-	if r.Windows != nil {
+func (u *rules) calendar(out *window.Calendar, zones Zones, r *reader, at string) {
+	if u.Windows != nil {
 		out.Windows = nil
-		for i, w := range *r.Windows {
-			made, err := w.window(zones)
-			if err != nil {
-				return errors.WithMessagef(err, "windows[%d]", i)
-			}
-			out.Windows = append(out.Windows, made)
+		for i, w := range *u.Windows {
+			out.Windows = append(out.Windows, w.window(zones, r, fmt.Sprintf("%s[%d]", below(at, "windows"), i)))
 		}
 	}
-	if r.Freezes != nil {
+	if u.Freezes != nil {
 		// A group's own come on top of the fleet's: a freeze wins over everything.
 		out.Freezes = slices.Clone(out.Freezes)
-		for i, f := range *r.Freezes {
+		for i, f := range *u.Freezes {
 			if f.From == nil || f.To == nil {
-				return errors.Errorf("freezes[%d] has no from or no to: give both", i)
+				continue
 			}
-			out.Freezes = append(out.Freezes, window.Freeze{From: f.From.Time, To: f.To.Time, Reason: f.Reason})
+			made := window.Freeze{From: f.From.Time, To: f.To.Time, Reason: f.Reason}
+			r.about(fmt.Sprintf("%s[%d]", below(at, "freezes"), i), made.Validate())
+			out.Freezes = append(out.Freezes, made)
 		}
 	}
-	return out.Validate()
 }
 
-func (o opening) window(zones Zones) (window.Window, error) {
-	if o.Duration == nil {
-		return window.Window{}, errors.New("it has no duration: give one such as 4h")
-	}
-	schedule, err := window.ParseCron(o.Schedule)
-	if err != nil {
-		return window.Window{}, err
-	}
-	name := o.TimeZone
-	if name == "" {
-		name = "UTC"
-	}
+func (o opening) window(zones Zones, r *reader, at string) window.Window {
+	var made window.Window
+	var err error
+	made.Schedule, err = window.ParseCron(o.Schedule)
+	r.about(at, err)
+	name := cmp.Or(o.TimeZone, "UTC")
 	if name == "Local" {
-		return window.Window{}, errors.New("timeZone Local is whatever the controller's node has: give an IANA name such as Europe/Berlin")
+		r.wrong(policy.Mistake{Field: below(at, "timeZone"), Says: "is Local, which is whatever the controller's node has: give an IANA name such as Europe/Berlin"})
+	} else if made.Zone, err = zones(name); err != nil {
+		r.wrong(policy.Mistake{Field: below(at, "timeZone"), Says: fmt.Sprintf("is %q, which is not known: give an IANA name such as Europe/Berlin", name)})
 	}
-	zone, err := zones(name)
-	if err != nil {
-		return window.Window{}, errors.Errorf("timeZone %q is not known: give an IANA name such as Europe/Berlin", name)
-	}
-	return window.Window{Schedule: schedule, Duration: o.Duration.Duration, Zone: zone}, nil
+	lasting(&made.Duration, o.Duration)
+	r.about(at, made.Validate())
+	return made
 }
 
-func (g group) group(fleet policy.Rules, zones Zones) (policy.Group, error) {
+func (g group) group(fleet policy.Rules, zones Zones, r *reader, at string) policy.Group {
 	made := policy.Group{Name: g.Name, After: g.After, Rules: fleet}
 	// What the fleet's own word is counted for the whole fleet already.
 	made.MaxUnavailable, made.Topology, made.Pause = policy.Unlimited, nil, nil
 	lasting(&made.AfterSoak, g.AfterSoak)
-	if g.Selector == nil {
-		return made, errors.New("it has no nodeSelector: give one; {} chooses every node")
+	if g.Selector != nil {
+		made.Selector = g.Selector.selector(r, below(at, "nodeSelector"))
 	}
-	var err error
-	if made.Selector, err = g.Selector.selector("nodeSelector"); err != nil {
-		return made, err
-	}
-	return made, g.rules.into(&made.Rules, zones)
+	g.rules.into(&made.Rules, zones, r, at)
+	return made
 }
 
-// selector is called what for people.
-func (s *selector) selector(what string) (policy.Selector, error) {
+func (s *selector) selector(r *reader, at string) policy.Selector {
 	var out policy.Selector
 	for _, k := range slices.Sorted(maps.Keys(s.MatchLabels)) {
 		out = append(out, policy.Requirement{Key: k, Operator: policy.In, Values: []string{s.MatchLabels[k]}})
 	}
-	for _, e := range s.MatchExpressions {
-		r := policy.Requirement{Key: e.Key, Operator: policy.Operator(e.Operator), Values: e.Values}
-		needs := r.Operator == policy.In || r.Operator == policy.NotIn
-		switch {
-		case r.Key == "":
-			return nil, errors.Errorf("an expression of its %s has no key", what)
-		case !slices.Contains(policy.Operators(), r.Operator):
-			return nil, errors.Errorf("operator %q of its %s is none of %v", e.Operator, what, policy.Operators())
-		case needs && len(r.Values) == 0:
-			return nil, errors.Errorf("operator %s on %q of its %s needs values", r.Operator, r.Key, what)
-		case !needs && len(r.Values) > 0:
-			return nil, errors.Errorf("operator %s on %q of its %s takes no values", r.Operator, r.Key, what)
+	for i, e := range s.MatchExpressions {
+		made := policy.Requirement{Key: e.Key, Operator: policy.Operator(e.Operator), Values: e.Values}
+		values := policy.Mistake{Field: fmt.Sprintf("%s.matchExpressions[%d].values", at, i), Beside: []string{fmt.Sprintf("%s.matchExpressions[%d].operator", at, i)}}
+		switch needs := made.Operator == policy.In || made.Operator == policy.NotIn; {
+		case needs && len(made.Values) == 0:
+			values.Says = fmt.Sprintf("is missing: operator %s needs some", made.Operator)
+			r.wrong(values)
+		case !needs && len(made.Values) > 0:
+			values.Says = fmt.Sprintf("is there: operator %s takes none", made.Operator)
+			r.wrong(values)
 		}
-		out = append(out, r)
+		out = append(out, made)
 	}
-	return out, nil
+	return out
 }

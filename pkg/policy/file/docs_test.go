@@ -15,14 +15,15 @@ import (
 //go:embed default.yaml
 var byDefault []byte
 
-// docs/policy.md has a line for every field, and none for another, with the default that the example has.
-func TestEveryFieldIsDocumented(t *testing.T) {
+// documented are the default of each field, and what it does, by docs/policy.md.
+func documented(t *testing.T) map[string][2]string {
+	t.Helper()
 	page, err := os.ReadFile("../../../docs/policy.md")
 	assert.NilError(t, err)
 	_, table, begins := strings.Cut(string(page), "<!-- fields:begin -->")
 	table, _, ends := strings.Cut(table, "<!-- fields:end -->")
 	assert.Assert(t, begins && ends)
-	documented := map[string]string{}
+	documented := map[string][2]string{}
 	for line := range strings.Lines(table) {
 		cells := strings.Split(strings.Trim(line, "|\n"), "|")
 		if len(cells) != 3 || !strings.Contains(cells[0], "`") {
@@ -34,11 +35,17 @@ func TestEveryFieldIsDocumented(t *testing.T) {
 			if len(defaults) == len(names) {
 				value = strings.Trim(defaults[i], " `")
 			}
-			documented[strings.Trim(name, " `")] = value
+			documented[strings.Trim(name, " `")] = [2]string{value, strings.TrimSpace(cells[2])}
 		}
 	}
+	return documented
+}
+
+// docs/policy.md has a line for every field, and none for another, with the default that the example has.
+func TestEveryFieldIsDocumented(t *testing.T) {
+	documented := documented(t)
 	var fields []string
-	for _, f := range fieldsOf("", reflect.TypeFor[document]()) {
+	for _, f := range paths("", reflect.TypeFor[document]()) {
 		// What a group shares with the fleet stands there once.
 		if group, inGroup := strings.CutPrefix(f, "groups[]."); !inGroup || !slices.Contains(fields, group) {
 			fields = append(fields, f)
@@ -51,33 +58,26 @@ func TestEveryFieldIsDocumented(t *testing.T) {
 		assert.Check(t, ok, "docs/policy.md has no line for %s", f)
 		delete(documented, f)
 		if example, ok := lookUp(tree, f); ok && f != "version" && example != "" {
-			assert.Check(t, value == example, "docs/policy.md gives %s the default %q, and the example %q", f, value, example)
+			assert.Check(t, value[0] == example, "docs/policy.md gives %s the default %q, and the example %q", f, value[0], example)
 		}
 	}
 	assert.Check(t, len(documented) == 0, "docs/policy.md tells of fields that there aren't: %v", documented)
 }
 
-// fieldsOf lists what can be written, to the single words.
-func fieldsOf(prefix string, t reflect.Type) []string {
+// paths lists what can be written, to the single words.
+func paths(at string, t reflect.Type) []string {
 	if t.Kind() == reflect.Pointer {
-		return fieldsOf(prefix, t.Elem())
+		return paths(at, t.Elem())
 	}
 	switch {
 	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct:
-		return fieldsOf(prefix+"[]", t.Elem())
+		return paths(at+"[]", t.Elem())
 	case t.Kind() != reflect.Struct, t == reflect.TypeFor[selector](), reflect.PointerTo(t).Implements(reflect.TypeFor[yaml.Unmarshaler]()):
-		return []string{prefix}
+		return []string{at}
 	}
 	var list []string
-	for i := range t.NumField() {
-		f := t.Field(i)
-		name, inline := strings.CutSuffix(f.Tag.Get("yaml"), ",inline")
-		if prefix != "" && !inline {
-			name = prefix + "." + name
-		} else if inline {
-			name = prefix
-		}
-		list = append(list, fieldsOf(name, f.Type)...)
+	for _, f := range fieldsOf(t) {
+		list = append(list, paths(below(at, f.name), t.FieldByIndex(f.index).Type)...)
 	}
 	return list
 }

@@ -1,8 +1,9 @@
 package file
 
 import (
+	"fmt"
+
 	"github.com/Masterminds/semver/v3"
-	"github.com/pkg/errors"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -22,7 +23,7 @@ func (r *versionRange) UnmarshalYAML(n *yaml.Node) error {
 	r.text = text
 	set, err := semver.NewConstraint(r.text)
 	if err != nil {
-		return at(n, errors.Errorf("%q is no range of versions: give one such as \">=1.20.0 <2\" or \"1.27.x\"", r.text))
+		return mistaken(fmt.Sprintf("%q is no range of versions: give one such as \">=1.20.0 <2\" or \"1.27.x\"", r.text))
 	}
 	// A pre-release is in a range by its place in the order, like any other version.
 	set.IncludePrerelease = true

@@ -9,18 +9,19 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
 
-// document is the file as it is written. A nil pointer is a field that isn't there.
+// document is the file as it is written. A nil pointer is a field that isn't there. The tag need is on fields that must
+// be there, with the remedy if one is missing.
 type document struct {
-	Version          *int      `yaml:"version"`
-	MaxLost          *limit    `yaml:"maxLost"`
-	MaxStaging       *int      `yaml:"maxStaging"`
-	CountUnavailable *bool     `yaml:"countUnavailable"`
-	IgnoreAfter      *duration `yaml:"ignoreAfter"`
-	Versions         *versions `yaml:"versions"`
-	MaxFailed        *limit    `yaml:"maxFailed"`
-	SingleNode       *string   `yaml:"singleNode"`
-	Ungrouped        *string   `yaml:"ungrouped"`
-	Alerts           *alerts   `yaml:"alerts"`
+	Version          *int        `yaml:"version" need:"begin with version: 1"`
+	MaxLost          *limit      `yaml:"maxLost"`
+	MaxStaging       *int        `yaml:"maxStaging"`
+	CountUnavailable *bool       `yaml:"countUnavailable"`
+	IgnoreAfter      *duration   `yaml:"ignoreAfter"`
+	Versions         *versions   `yaml:"versions"`
+	MaxFailed        *limit      `yaml:"maxFailed"`
+	SingleNode       *singleNode `yaml:"singleNode"`
+	Ungrouped        *ungrouped  `yaml:"ungrouped"`
+	Alerts           *alerts     `yaml:"alerts"`
 	Deadlines        *struct {
 		Prepare *duration `yaml:"prepare"`
 		Reboot  *duration `yaml:"reboot"`
@@ -51,7 +52,7 @@ type rules struct {
 		Exclude *bool     `yaml:"exclude"`
 		Wait    *duration `yaml:"wait"`
 	} `yaml:"loadBalancers"`
-	Autoscalers *string `yaml:"autoscalers"`
+	Autoscalers *autoscalers `yaml:"autoscalers"`
 	Volumes     *struct {
 		Wait      *duration  `yaml:"wait"`
 		OnTimeout *onTimeout `yaml:"onTimeout"`
@@ -63,13 +64,13 @@ type rules struct {
 	Verify *struct {
 		Pods        *[]podSelector `yaml:"pods"`
 		Deadline    *duration      `yaml:"deadline"`
-		OnWorkloads *string        `yaml:"onWorkloads"`
+		OnWorkloads *onWorkloads   `yaml:"onWorkloads"`
 	} `yaml:"verify"`
 }
 
 type group struct {
-	Name      string    `yaml:"name"`
-	Selector  *selector `yaml:"nodeSelector"`
+	Name      string    `yaml:"name" need:"give each group one"`
+	Selector  *selector `yaml:"nodeSelector" need:"give one; {} chooses every node"`
 	After     []string  `yaml:"after"`
 	AfterSoak *duration `yaml:"afterSoak"`
 	rules     `yaml:",inline"`
@@ -78,39 +79,39 @@ type group struct {
 type selector struct {
 	MatchLabels      map[string]string `yaml:"matchLabels"`
 	MatchExpressions []struct {
-		Key      string   `yaml:"key"`
-		Operator string   `yaml:"operator"`
+		Key      string   `yaml:"key" need:"name a label"`
+		Operator operator `yaml:"operator" need:"give In, NotIn, Exists or DoesNotExist"`
 		Values   []string `yaml:"values"`
 	} `yaml:"matchExpressions"`
 }
 
 type topology struct {
-	Key            string `yaml:"key"`
+	Key            string `yaml:"key" need:"name a label such as topology.kubernetes.io/zone"`
 	MaxUnavailable *limit `yaml:"maxUnavailable"`
 	MaxDomains     *int   `yaml:"maxDomains"`
 }
 
 type hook struct {
-	Name       string     `yaml:"name"`
-	Annotation string     `yaml:"annotation"`
-	Timeout    *duration  `yaml:"timeout"`
+	Name       string     `yaml:"name" need:"give each hook one"`
+	Annotation string     `yaml:"annotation" need:"give a key of your own, such as example.com/done"`
+	Timeout    *duration  `yaml:"timeout" need:"give a duration such as 5m"`
 	OnTimeout  *onTimeout `yaml:"onTimeout"`
 }
 
 type pause struct {
-	Reason   string  `yaml:"reason"`
+	Reason   string  `yaml:"reason" need:"say why, people will read it"`
 	InFlight *ending `yaml:"inFlight"`
 }
 
 type opening struct {
-	Schedule string    `yaml:"schedule"`
-	Duration *duration `yaml:"duration"`
+	Schedule string    `yaml:"schedule" need:"give one such as 0 2 * * sat"`
+	Duration *duration `yaml:"duration" need:"give one such as 4h"`
 	TimeZone string    `yaml:"timeZone"`
 }
 
 type freeze struct {
-	From   *moment `yaml:"from"`
-	To     *moment `yaml:"to"`
+	From   *moment `yaml:"from" need:"give one such as 2026-12-20T18:00:00+01:00"`
+	To     *moment `yaml:"to" need:"give one such as 2027-01-07T08:00:00+01:00"`
 	Reason string  `yaml:"reason"`
 }
 
@@ -140,30 +141,6 @@ func (d *duration) UnmarshalYAML(n *yaml.Node) error {
 	})
 }
 
-type ending struct{ policy.Ending }
-
-func (e *ending) UnmarshalYAML(n *yaml.Node) error {
-	return read(n, &e.Ending, func(text string) (policy.Ending, error) {
-		parsed := policy.Ending(text)
-		if parsed != policy.Finish && parsed != policy.Return {
-			return "", errors.Errorf("%q is neither %s nor %s", text, policy.Finish, policy.Return)
-		}
-		return parsed, nil
-	})
-}
-
-type onTimeout struct{ policy.OnTimeout }
-
-func (o *onTimeout) UnmarshalYAML(n *yaml.Node) error {
-	return read(n, &o.OnTimeout, func(text string) (policy.OnTimeout, error) {
-		parsed := policy.OnTimeout(text)
-		if parsed != policy.Abort && parsed != policy.Ignore {
-			return "", errors.Errorf("%q is neither %s nor %s", text, policy.Abort, policy.Ignore)
-		}
-		return parsed, nil
-	})
-}
-
 type moment struct{ time.Time }
 
 func (m *moment) UnmarshalYAML(n *yaml.Node) error {
@@ -182,22 +159,21 @@ func read[T any](n *yaml.Node, into *T, parse func(string) (T, error)) error {
 	if err != nil {
 		return err
 	}
-	*into, err = parse(text)
-	return at(n, err)
+	parsed, err := parse(text)
+	if err != nil {
+		return mistaken(err.Error())
+	}
+	*into = parsed
+	return nil
 }
 
 // word is what a value of one word says. A list or a mapping has none, which is not the same as an empty one.
 func word(n *yaml.Node) (string, error) {
 	if n.Kind != yaml.ScalarNode {
-		return "", at(n, errors.New("a list or a mapping does not belong here: give one value"))
+		return "", mistaken(given(n) + ": give one value")
 	}
 	return n.Value, nil
 }
 
-// at puts the line before what is wrong with a value.
-func at(n *yaml.Node, err error) error {
-	if err == nil {
-		return nil
-	}
-	return errors.WithMessagef(err, "line %d", n.Line)
-}
+// mistaken is an error that doesn't keep the decoder from going on. It follows the name of the field.
+func mistaken(says string) error { return &yaml.TypeError{Errors: []string{says}} }

@@ -20,11 +20,11 @@ type Freeze struct {
 
 func (f Freeze) holds(t time.Time) bool { return !t.Before(f.From) && t.Before(f.To) }
 
-// Validate returns what is wrong, with the remedy.
+// Validate returns what is wrong, with the remedy. It begins with the name of the field.
 func (f Freeze) Validate() error {
 	if !f.To.After(f.From) {
-		return errors.Errorf("freeze from %s ends at %s: give an end after its beginning",
-			f.From.Format(time.RFC3339), f.To.Format(time.RFC3339))
+		return errors.Errorf("to is %s, not after from, which is %s: give an end after its beginning",
+			f.To.Format(time.RFC3339), f.From.Format(time.RFC3339))
 	}
 	return nil
 }
@@ -34,21 +34,6 @@ func (f Freeze) Validate() error {
 type Calendar struct {
 	Windows []Window
 	Freezes []Freeze
-}
-
-// Validate returns the first thing that is wrong, with the remedy.
-func (c Calendar) Validate() error {
-	for i, w := range c.Windows {
-		if err := w.Validate(); err != nil {
-			return errors.Wrapf(err, "windows[%d]", i)
-		}
-	}
-	for i, f := range c.Freezes {
-		if err := f.Validate(); err != nil {
-			return errors.Wrapf(err, "freezes[%d]", i)
-		}
-	}
-	return nil
 }
 
 // Cause is why a calendar is closed.

@@ -103,7 +103,7 @@ func TestClockChanges(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			c := window.Calendar{Windows: []window.Window{in(t, tc.schedule, tc.duration, tc.zone)}}
-			assert.NilError(t, c.Validate())
+			valid(t, c)
 			assert.DeepEqual(t, stretches(t, c, moment(t, tc.from), len(tc.want), zone(t, tc.zone)), tc.want)
 		})
 	}

@@ -140,7 +140,7 @@ func FuzzAt(f *testing.F) {
 			ref.freeze(freeze)
 		}
 		ref.finish()
-		assert.NilError(t, c.Validate())
+		valid(t, c)
 		defer func() {
 			if t.Failed() {
 				t.Logf("%s: %v", near, c)

@@ -23,15 +23,15 @@ type Window struct {
 	Zone *time.Location
 }
 
-// Validate returns the first thing that is wrong, with the remedy.
+// Validate returns the first thing that is wrong, with the remedy. It begins with the name of the field.
 func (w Window) Validate() error {
 	switch {
-	case w.Schedule.text == "":
-		return errors.New("window has no schedule: give one such as 0 2 * * sat")
 	case w.Duration <= 0 || w.Duration > MaxDuration:
-		return errors.Errorf("duration of window %q is %s: give more than 0 and at most %s", w.Schedule, w.Duration, MaxDuration)
+		return errors.Errorf("duration is %s: give more than 0 and at most %s", w.Duration, MaxDuration)
+	case w.Schedule.text == "":
+		return errors.New("schedule is missing: give one such as 0 2 * * sat")
 	case w.Zone == nil:
-		return errors.Errorf("window %q has no time zone: give one such as Europe/Berlin", w.Schedule)
+		return errors.New("timeZone is missing: give one such as Europe/Berlin")
 	}
 	return nil
 }

@@ -101,7 +101,7 @@ func TestYearOfACalendar(t *testing.T) {
 			{From: at("2025-07-03T00:00:00Z"), To: at("2025-07-03T01:00:00Z")},
 		},
 	}
-	assert.NilError(t, c.Validate())
+	valid(t, c)
 	night := func(w time.Time) bool { return w.Hour() == 22 && w.Minute() == 0 }
 	r := reference{from: berlin.from}
 	r.add(plain{night, 6 * time.Hour, berlin.zone}.opened(berlin.ticks, berlin.minutes))
