@@ -19,7 +19,9 @@ func checkPolicy(path string, stdout, stderr io.Writer) int {
 	}
 	set, err := file.Decode(content, policy.DefaultSettings(), time.LoadLocation)
 	if err != nil {
-		fmt.Fprintf(stderr, "%s: %v\n", path, err)
+		for _, line := range file.Lines(err) {
+			fmt.Fprintf(stderr, "%s: %s\n", path, line)
+		}
 		return exitFailed
 	}
 	for _, w := range set.Warnings() {

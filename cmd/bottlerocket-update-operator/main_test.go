@@ -71,3 +71,22 @@ func TestVersionAndHelp(t *testing.T) {
 	assert.Assert(t, strings.Contains(out.String(), "-proxy-listen"))
 	assert.Equal(t, errs.String(), "")
 }
+
+// -check-policy tells every mistake of a file, a line each, and nothing of what it would do with the rest.
+func TestCheckPolicy(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "policy.yaml")
+	check := func(text string) (status int, out, errs string) {
+		assert.NilError(t, os.WriteFile(path, []byte(text), 0o600))
+		var stdout, stderr bytes.Buffer
+		status = run(t.Context(), []string{"-check-policy", path}, func(string) string { return "" }, &stdout, &stderr)
+		return status, strings.ReplaceAll(stdout.String(), path, "FILE"), strings.ReplaceAll(stderr.String(), path, "FILE")
+	}
+	status, out, errs := check("version: 1\nmaxUnavailable: 120%\ndeadlines: {prepare: 1m}\ngroups: [{nodeSelector: {}}]\n")
+	assert.Equal(t, status, exitFailed)
+	assert.Equal(t, out, "")
+	assert.Equal(t, errs, "FILE: line 2: maxUnavailable \"120%\" is more than all: give 0% to 100%\nFILE: line 4: groups[0].name is missing: give each group one\n")
+	status, out, errs = check("version: 1\ndeadlines: {prepare: 1m}\n")
+	assert.Equal(t, status, exitOK)
+	assert.Assert(t, strings.HasPrefix(out, "FILE: warning: the prepare deadline") && strings.HasSuffix(out, "FILE is good\n"), out)
+	assert.Equal(t, errs, "")
+}

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/pkg/errors"
@@ -124,7 +125,7 @@ func (p *plugin) plan(ctx context.Context, o *planOptions) error {
 	var instead policy.Settings
 	if o.file != "" {
 		if instead, err = file.Decode(content, lead.options.Policy, time.LoadLocation); err != nil {
-			return errors.WithMessage(err, by)
+			return errors.New(by + ": " + strings.Join(file.Lines(err), "\n"+by+": "))
 		}
 	}
 	objects, err := kube.ReadObjects(ctx, client, p.namespace(), lead.options.AgentSelector)

@@ -106,9 +106,10 @@ func TestRead(t *testing.T) {
 		t.Error("staged-last is not in the plan")
 	})
 
-	t.Run("a policy with a mistake", func(t *testing.T) {
-		got := c.runWith("version: 1\nmaxUnavailabel: 3\n", "plan", "--policy", "-")
-		assert.Equal(t, got.errs, "error: standard input: line 2: there is no field maxUnavailabel\n")
+	t.Run("a policy with mistakes", func(t *testing.T) {
+		got := c.runWith("version: 1\nmaxUnavailabel: 3\nsoak: 5\n", "plan", "--policy", "-")
+		assert.Equal(t, got.errs, "error: standard input: line 2: there is no field maxUnavailabel: the nearest is maxUnavailable\n"+
+			"standard input: line 3: soak \"5\" is no duration: give one such as 90s, 30m or 4h\n")
 		assert.Equal(t, got.status, 1)
 	})
 }

@@ -29,8 +29,8 @@ func anyPause(n *yaml.Node) *policy.Pause {
 	var p pause
 	_ = n.Decode(&p)
 	out.Reason = p.Reason
-	if p.InFlight != nil && p.InFlight.Ending != "" {
-		out.InFlight = p.InFlight.Ending
+	if p.InFlight != nil && *p.InFlight != "" {
+		out.InFlight = policy.Ending(*p.InFlight)
 	}
 	return out
 }
