@@ -103,7 +103,7 @@ func TestPauseThatCantBeWritten(t *testing.T) {
 		{"a group beside a mistake", "version: 1\nsoka: 1m\n", "a", "the policy has a mistake, and only the pause of the fleet counts in it; correct it first, or pause the fleet: line 2: there is no field soka"},
 		{"nothing", "", "", "what stands there is no policy, so no pause can stand in it: the policy is empty: begin with version: 1, or delete the ConfigMap for the defaults; correct it, or pause nodes by name. A controller that read a good one before goes on by that, any other starts nothing"},
 		{"no YAML", "version: 1\n  soak: [\n", "", "what stands there is no policy, so no pause can stand in it: line 2: "},
-		{"a list", "- version\n", "", "what stands there is no policy, so no pause can stand in it: line 1: a list does not belong here; correct it, or"},
+		{"a list", "- version\n", "", "what stands there is no policy, so no pause can stand in it: line 1: the policy is a list: give a mapping; correct it, or"},
 		{"no such group", "version: 1\n", "a", `group "a" is not in the policy`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

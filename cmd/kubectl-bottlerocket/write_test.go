@@ -123,7 +123,7 @@ func TestPauseWithoutAPolicy(t *testing.T) {
 	c := newCluster(t)
 	c.node(host{name: "a", marks: at(marker.ActionStabilize, marker.StateReady, time.Hour, v1, v2)})
 	const text, mistake = "version: 1\nsoka: 1m\n", "warning: the policy has a mistake, and of what stands in it only the pause of the fleet counts; " +
-		"one that was good before stays in force, and so does its pause: line 2: there is no field soka\n"
+		"one that was good before stays in force, and so does its pause: line 2: there is no field soka: the nearest is soak\n"
 	c.configMap(kube.PolicyConfigMap, kube.PolicyKey, text)
 	got := c.run("pause", "--reason", "moving")
 	assert.Equal(t, got.out+got.errs, "configmap/update-policy paused\n"+mistake)
