@@ -18,13 +18,14 @@ import (
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/controlplane"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/hostsim"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/manifest"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/nodes"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/port"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 )
 
 // Namespace is the operator's.
-const Namespace = "bottlerocket"
+const Namespace = manifest.Namespace
 
 // The simulated hosts are of one kind.
 const (
@@ -40,8 +41,8 @@ type Config struct {
 	Version string
 	// Progress gets a line for each thing that takes time; nil is silence.
 	Progress io.Writer
-	// Args are added to those of the manifest, by component: controller, proxy, agent. They are for
-	// shorter times.
+	// Args are written into the manifest that Install applies, by component: controller, proxy, agent. Each is
+	// -flag=value, in place of the manifest's value of that flag. They are for shorter times.
 	Args map[string][]string
 	// GracePeriod is how long a silent node stays Ready; zero is the controller manager's default.
 	GracePeriod time.Duration
@@ -76,6 +77,8 @@ type Cluster struct {
 
 	mu    sync.Mutex
 	ports map[string]*port.Port
+	// images are those that stand for the programs in bin, by component; Install fills it.
+	images map[string]string
 }
 
 // Start builds what is missing, starts the control plane and the machines. The operator isn't installed.
@@ -152,13 +155,30 @@ func (c *Cluster) Kubectl(ctx context.Context, args ...string) (string, error) {
 	return string(out), nil
 }
 
-// Install applies update-operator.yaml as it stands.
+// Install applies update-operator.yaml with the flags of Config.Args in it.
 func (c *Cluster) Install(ctx context.Context) error {
-	root, err := controlplane.Root()
+	objects, err := manifest.Load()
 	if err != nil {
 		return err
 	}
-	_, err = c.Kubectl(ctx, "apply", "-f", filepath.Join(root, "update-operator.yaml"))
+	images := map[string]string{}
+	for _, w := range objects.Workloads() {
+		container := w.Container()
+		container.Args = withFlags(container.Args, c.config.Args[w.Component()])
+		images[w.Component()] = container.Image
+	}
+	content, err := objects.YAML()
+	if err != nil {
+		return err
+	}
+	file := filepath.Join(c.Plane.Dir(), manifest.FileName)
+	if err := os.WriteFile(file, content, 0o600); err != nil {
+		return errors.Wrap(err, "writing the manifest")
+	}
+	c.mu.Lock()
+	c.images = images
+	c.mu.Unlock()
+	_, err = c.Kubectl(ctx, "apply", "-f", file)
 	return err
 }
 

@@ -5,6 +5,8 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/controlplane"
@@ -59,28 +61,82 @@ func (p Pod) Path(inside string) (string, error) {
 	return dir + filepath.FromSlash(rest), nil
 }
 
-// Env is the container's environment with references to the pod's fields
-// resolved, and with the API server's address.
-func (p Pod) Env() ([]string, error) {
-	at, err := url.Parse(p.Cluster.URL())
+// Env is the container's environment: the API server's address, then what services says, as kubelets write of
+// Services, and then the container's own variables. References to the pod's fields and to variables are resolved.
+func (p Pod) Env(services ...corev1.EnvVar) ([]string, error) {
+	values, names, err := p.variables(services)
 	if err != nil {
-		return nil, errors.Wrap(err, "reading the API server's address")
+		return nil, err
 	}
-	env := []string{"KUBERNETES_SERVICE_HOST=" + at.Hostname(), "KUBERNETES_SERVICE_PORT=" + at.Port()}
-	for _, e := range p.Container().Env {
-		value := e.Value
-		if e.ValueFrom != nil {
-			if e.ValueFrom.FieldRef == nil {
-				return nil, errors.Errorf("variable %q of pod %q has a source that isn't simulated", e.Name, p.Name)
-			}
-			var err error
-			if value, err = field(p.Pod, p.Machine, e.ValueFrom.FieldRef.FieldPath); err != nil {
-				return nil, err
-			}
-		}
-		env = append(env, e.Name+"="+value)
+	var env []string
+	for _, name := range names {
+		env = append(env, name+"="+values[name])
 	}
 	return env, nil
+}
+
+// Args are the container's arguments with references to the variables of that environment resolved.
+func (p Pod) Args(services ...corev1.EnvVar) ([]string, error) {
+	values, _, err := p.variables(services)
+	if err != nil {
+		return nil, err
+	}
+	var args []string
+	for _, a := range p.Container().Args {
+		args = append(args, expand(a, values))
+	}
+	return args, nil
+}
+
+// variables are the environment by name, and the names in the order in which they were first set.
+func (p Pod) variables(services []corev1.EnvVar) (values map[string]string, names []string, err error) {
+	at, err := url.Parse(p.Cluster.URL())
+	if err != nil {
+		return nil, nil, errors.Wrap(err, "reading the API server's address")
+	}
+	if len(p.Container().EnvFrom) > 0 {
+		return nil, nil, errors.Errorf("pod %q takes variables from ConfigMaps or Secrets (envFrom), which isn't simulated", p.Name)
+	}
+	values = map[string]string{}
+	set := func(name, value string) {
+		if _, there := values[name]; !there {
+			names = append(names, name)
+		}
+		values[name] = value
+	}
+	set("KUBERNETES_SERVICE_HOST", at.Hostname())
+	set("KUBERNETES_SERVICE_PORT", at.Port())
+	for _, e := range append(slices.Clone(services), p.Container().Env...) {
+		if e.ValueFrom == nil {
+			set(e.Name, expand(e.Value, values))
+			continue
+		}
+		if e.ValueFrom.FieldRef == nil {
+			return nil, nil, errors.Errorf("variable %q of pod %q has a source that isn't simulated", e.Name, p.Name)
+		}
+		value, err := field(p.Pod, p.Machine, e.ValueFrom.FieldRef.FieldPath)
+		if err != nil {
+			return nil, nil, err
+		}
+		set(e.Name, value)
+	}
+	return values, names, nil
+}
+
+// reference is a variable in arguments and values, or an escaped one.
+var reference = regexp.MustCompile(`\$\$|\$\([A-Za-z_.-][A-Za-z0-9_.-]*\)`)
+
+// expand resolves $(NAME) as kubelets do: a name that isn't known stays as it is, and $$ is one dollar.
+func expand(text string, values map[string]string) string {
+	return reference.ReplaceAllStringFunc(text, func(found string) string {
+		if found == "$$" {
+			return "$"
+		}
+		if value, ok := values[found[2:len(found)-1]]; ok {
+			return value
+		}
+		return found
+	})
 }
 
 // Kubeconfig writes a kubeconfig that does what a container finds in
