@@ -1,6 +1,9 @@
 package hostsim
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Settle applies everything that the clock has passed. If the machine is to go down by now it calls
 // Config.OnReboot, and tells so.
@@ -45,7 +48,7 @@ func (h *Host) powerOff() {
 	h.off = true
 	h.volatile = volatile{}
 	// A hung updater doesn't outlive the machine.
-	h.dropFault(F2)
+	h.faults = slices.DeleteFunc(slices.Clone(h.faults), lockIsLost)
 }
 
 // Boot starts the machine, after a PowerOff if it is up: the boot loader picks a set and takes a try

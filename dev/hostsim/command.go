@@ -63,7 +63,7 @@ type outcome struct {
 // locked tells whether the update lock is held. A foreign command of F1 takes it here, just in front
 // of the one who asked.
 func (h *Host) locked(now time.Time) bool {
-	if h.pending == nil && !h.holds(F2, now) {
+	if h.pending == nil && !h.holds(F2, now, lockIsLost) {
 		if f, ok := h.strike(F1, now, nil); ok {
 			takes := foreignTakes
 			if f.Delay > 0 {
@@ -76,7 +76,7 @@ func (h *Host) locked(now time.Time) bool {
 			}
 		}
 	}
-	return h.pending != nil || h.holds(F2, now)
+	return h.pending != nil || h.holds(F2, now, lockIsLost)
 }
 
 // initialize makes the status record if the boot has none yet.
@@ -375,7 +375,7 @@ func (h *Host) Foreign(c Command) error {
 	switch {
 	case h.off:
 		return errors.New("start foreign command: the machine is off")
-	case h.pending != nil || h.holds(F2, now):
+	case h.pending != nil || h.holds(F2, now, lockIsLost):
 		return errors.Errorf("start foreign %s: %s", c, bodyLocked)
 	}
 	if _, body := h.judge(c); body != "" {

@@ -19,7 +19,8 @@ const (
 	// before the next request that needs it, for Delay, else up to Until, else for 30 s. It runs like
 	// any other, and leaves its record; one that the state doesn't allow isn't started.
 	F1 FaultID = "F1"
-	// F2: the lock is never released, until the machine goes down.
+	// F2: the lock is never released, until the machine goes down. With Command it is held by that command, which
+	// doesn't end while the fault is there; with Version too, by a prepare that writes that version.
 	F2 FaultID = "F2"
 	// F3: a refresh fails to fetch the metadata.
 	F3 FaultID = "F3"
@@ -54,8 +55,8 @@ const (
 	F16 FaultID = "F16"
 	// F17: a set that never came up (of Version, if given) doesn't come up at the next boot either.
 	F17 FaultID = "F17"
-	// F18: the node never gets Ready after the boot. No answer of the host shows it: it is set here for
-	// whoever plays the host's kubelet.
+	// F18: the node never gets Ready after the boot, of Version if that is given. No answer of the host shows it: it
+	// is set here for whoever plays the host's kubelet.
 	F18 FaultID = "F18"
 	// F19, F20: a reboot from outside while Ready or Staged. Call Boot.
 	F19 FaultID = "F19"
@@ -163,7 +164,7 @@ type trait struct {
 
 var traits = map[FaultID]trait{
 	F1:  {variants: []string{"refresh", "prepare", "activate", "deactivate"}},
-	F2:  {steady: true},
+	F2:  {steady: true, version: true, command: true},
 	F3:  {},
 	F4:  {variants: []string{"write", variantMetadata, "target", variantManifest}},
 	F5:  {variants: []string{"open", "table", "single-bank"}},
@@ -179,7 +180,7 @@ var traits = map[FaultID]trait{
 	F15: {variants: []string{variantEOF, variantReset, "delay"}},
 	F16: {},
 	F17: {version: true},
-	F18: {steady: true},
+	F18: {steady: true, version: true},
 	F19: {elsewhere: "boot the host"},
 	F20: {elsewhere: "boot the host"},
 	F21: {elsewhere: "start a foreign deactivate"},
@@ -229,6 +230,8 @@ func (f *Fault) check() error {
 		return errors.Errorf("fault %s takes no version", f.ID)
 	case f.Version == "" && f.ID == F9:
 		return errors.Errorf("fault %s needs a version", f.ID)
+	case f.Version != "" && f.ID == F2 && f.Command != Prepare:
+		return errors.Errorf("fault %s with a version needs the command %s", f.ID, Prepare)
 	case f.Command != "" && !t.command:
 		return errors.Errorf("fault %s takes no command", f.ID)
 	case f.On != "" && !t.on:
@@ -333,12 +336,18 @@ func (h *Host) strike(id FaultID, now time.Time, fits func(Fault) bool) (Fault, 
 }
 
 // holds is strike for steady faults.
-func (h *Host) holds(id FaultID, now time.Time) bool {
-	return slices.ContainsFunc(h.faults, func(f Fault) bool { return f.ID == id && f.inForce(now) })
+func (h *Host) holds(id FaultID, now time.Time, fits func(Fault) bool) bool {
+	return slices.ContainsFunc(h.faults, func(f Fault) bool { return f.ID == id && f.inForce(now) && (fits == nil || fits(f)) })
 }
 
-func (h *Host) dropFault(id FaultID) {
-	h.faults = slices.DeleteFunc(slices.Clone(h.faults), func(f Fault) bool { return f.ID == id })
+// lockIsLost fits an F2 that needs no command to hold the lock.
+func lockIsLost(f Fault) bool { return f.ID == F2 && f.Command == "" }
+
+// hangs reports whether the pending command doesn't end because of an F2.
+func (h *Host) hangs(now time.Time) bool {
+	return h.holds(F2, now, func(f Fault) bool {
+		return f.Command == h.pending.command && (f.Version == "" || f.Version == h.pending.outcome.written)
+	})
 }
 
 // onCommand fits faults that are for c or for any command.

@@ -54,6 +54,28 @@ func lockIsNeverReleased(t *testing.T, _ string) {
 	f.Boot()
 	f.answers("GET", pathStatus, 404, textUninitialized)
 	f.accept(Refresh)
+
+	// Held by a prepare of the version that is named, for as long as the fault is there, which a reboot doesn't end.
+	f = newFixture(t)
+	hung := Fault{ID: F2, Command: Prepare, Version: v1270}
+	f.faults(hung)
+	f.accept(Refresh, Prepare)
+	f.clock.Step(24 * time.Hour)
+	f.isLocked()
+	_, under := f.NextEvent()
+	assert.Assert(t, !under)
+	f.Boot()
+	assert.DeepEqual(t, f.Faults(), []Fault{hung})
+	f.accept(Refresh, Prepare)
+	f.isLocked()
+	f.faults()
+	assert.Equal(t, f.status().State, Staged)
+
+	// Another version, and another command, end.
+	f = newFixture(t)
+	f.faults(Fault{ID: F2, Command: Prepare, Version: "1.28.0"}, Fault{ID: F2, Command: Deactivate})
+	f.reach(Ready)
+	assert.Equal(t, f.status().State, Ready)
 }
 
 // F3: after a while of 423 refresh/Failed/1; Idle and Available become Idle with the old choice, Staged

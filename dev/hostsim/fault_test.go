@@ -37,6 +37,7 @@ func TestBadFaults(t *testing.T) {
 		`[{"id":"F3","version":"1.0.0"}]`:   "takes no version",
 		`[{"id":"F9"}]`:                     "needs a version",
 		`[{"id":"F9","version":"v1"}]`:      "version",
+		`[{"id":"F2","version":"1.0.0"}]`:   "needs the command prepare",
 		`[{"id":"F3","command":"refresh"}]`: "takes no command",
 		`[{"id":"F10","command":"reboot"}]`: "unknown command",
 		`[{"id":"F3","on":"/os"}]`:          "takes no path",

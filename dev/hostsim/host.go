@@ -201,7 +201,7 @@ func (h *Host) advance() time.Time {
 	if h.off {
 		return now
 	}
-	if h.pending != nil && !now.Before(h.pending.end) {
+	if h.pending != nil && !now.Before(h.pending.end) && !h.hangs(now) {
 		h.finish()
 	}
 	if !h.renderAt.IsZero() && !now.Before(h.renderAt) {
@@ -215,7 +215,7 @@ func (h *Host) advance() time.Time {
 func (h *Host) NextEvent() (time.Time, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.advance()
+	now := h.advance()
 	var first time.Time
 	consider := func(t time.Time) {
 		if !t.IsZero() && (first.IsZero() || t.Before(first)) {
@@ -225,7 +225,7 @@ func (h *Host) NextEvent() (time.Time, bool) {
 	if h.off {
 		return first, false
 	}
-	if h.pending != nil {
+	if h.pending != nil && !h.hangs(now) {
 		consider(h.pending.end)
 	}
 	consider(h.renderAt)

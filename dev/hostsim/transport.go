@@ -50,7 +50,7 @@ func (h *Host) connect() error {
 	switch now := h.advance(); {
 	case h.off:
 		return syscall.ECONNREFUSED
-	case h.holds(F28, now):
+	case h.holds(F28, now, nil):
 		return syscall.EACCES
 	}
 	return nil

@@ -326,16 +326,26 @@ func TestAHostThatAcceptsARebootTakesItsMachineDown(t *testing.T) {
 	assert.Equal(t, m.Host().Snapshot().Counters.Boots, 1)
 }
 
-// F18 of the host simulator: the host boots, and its kubelet never reports it.
+// F18 of the host simulator: the host boots, and its kubelet doesn't report it until the fault is gone. A fault of
+// another version than the one that booted keeps nothing away.
 func TestAKubeletThatStaysAway(t *testing.T) {
 	r := newRig(t)
 	m := r.add("four", nil)
-	assert.NilError(t, m.Host().SetFaults(hostsim.Fault{ID: hostsim.F18}))
+	assert.NilError(t, m.Host().SetFaults(hostsim.Fault{ID: hostsim.F18, Version: "1.27.0"}))
+	assert.NilError(t, m.Reboot(r.ctx, 0))
 	before := m.Host().BootID()
+	assert.Equal(t, r.node("four").Status.NodeInfo.BootID, before)
+
+	assert.NilError(t, m.Host().SetFaults(hostsim.Fault{ID: hostsim.F18, Version: "1.26.1"}))
 	assert.NilError(t, m.Reboot(r.ctx, 0))
 	assert.Assert(t, m.Host().BootID() != before)
 	r.await("the node to be missed", func() bool { return !Ready(r.node("four")) })
 	assert.Equal(t, r.node("four").Status.NodeInfo.BootID, before)
+
+	assert.NilError(t, m.Host().SetFaults())
+	r.await("the kubelet to come", func() bool {
+		return Ready(r.node("four")) && r.node("four").Status.NodeInfo.BootID == m.Host().BootID()
+	})
 }
 
 func TestWorkloadSeesItsBudgetBroken(t *testing.T) {

@@ -143,10 +143,11 @@ func (m *Machine) onReboot() {
 	m.wg.Go(func() { _ = m.Reboot(m.ctx, down) })
 }
 
-// neverReady tells whether the kubelet stays away after the boot (F18).
+// neverReady reports whether the kubelet stays away after the boot (F18).
 func (m *Machine) neverReady() bool {
+	runs := m.host.Snapshot().Version
 	for _, f := range m.host.Faults() {
-		if f.ID == hostsim.F18 {
+		if f.ID == hostsim.F18 && (f.Version == "" || f.Version == runs) {
 			return true
 		}
 	}

@@ -17,7 +17,7 @@ type uptime struct {
 	ctx      context.Context
 	cancel   context.CancelFunc
 	wg       sync.WaitGroup
-	reported chan struct{} // closed when the API knows of the boot
+	reported chan struct{} // closed when the API knows of the boot, or isn't going to
 
 	mu   sync.Mutex
 	pods map[types.UID]podLife
@@ -47,11 +47,15 @@ func (u *uptime) end() {
 	u.wg.Wait()
 }
 
-// run is the kubelet: it reports the boot, then has pods run.
+// run is the kubelet: it reports the boot, then has pods run. One that stays away comes when its fault is gone, and
+// isn't awaited.
 func (u *uptime) run() {
-	if u.m.neverReady() {
-		close(u.reported)
-		return
+	reported := sync.OnceFunc(func() { close(u.reported) })
+	for u.m.neverReady() {
+		reported()
+		if !pause(u.ctx, retryAfter) {
+			return
+		}
 	}
 	if !pause(u.ctx, u.m.fleet.config.KubeletStart) {
 		return
@@ -59,7 +63,7 @@ func (u *uptime) run() {
 	if !u.persist(u.m.renewLease) || !u.persist(u.m.reportBoot) {
 		return
 	}
-	close(u.reported)
+	reported()
 	u.wg.Go(u.beat)
 	selector := fields.OneTermEqualSelector("spec.nodeName", u.m.name)
 	watch(u.ctx, &u.wg, u.m.kubelet.CoreV1().RESTClient(), "pods", metav1.NamespaceAll, selector, u.seePod)
