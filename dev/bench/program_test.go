@@ -104,7 +104,7 @@ func get(ctx context.Context, url string) (int, string, error) {
 
 func freeAddress(b *testing.B) string {
 	b.Helper()
-	p, err := port.Reserve()
+	p, err := port.Reserve(0)
 	assert.NilError(b, err)
 	b.Cleanup(p.Release)
 	return p.Address()

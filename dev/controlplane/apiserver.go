@@ -31,7 +31,7 @@ func (c *ControlPlane) firstAPIServer(ctx context.Context) error {
 		c.port = 6443
 		return c.launchAPIServer(ctx)
 	}
-	kept, err := port.Reserve()
+	kept, err := port.Reserve(c.config.Port)
 	if err != nil {
 		return err
 	}

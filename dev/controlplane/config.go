@@ -17,6 +17,11 @@ type Config struct {
 	// Dir takes keys, data and logs. Empty takes a new folder in the cache,
 	// which Stop removes; a folder that is given stays.
 	Dir string
+	// Port is the API server's on 127.0.0.1; 0 is any that is free.
+	Port int
+	// AuthorityDir keeps the certificate authority, with its key, for the next cluster that is started with it, so that
+	// a kubeconfig outlives its cluster. Empty makes an authority for this cluster alone.
+	AuthorityDir string
 
 	// ControllerManager and Scheduler run those programs too. Without the
 	// controller manager nobody makes service accounts, so the API server then

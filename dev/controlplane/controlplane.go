@@ -98,7 +98,12 @@ func Start(ctx context.Context, config Config) (_ *ControlPlane, err error) {
 
 // prepare makes keys, certificates and files before anything runs.
 func (c *ControlPlane) prepare() (err error) {
-	if c.authority, err = newAuthority(); err != nil {
+	if c.config.AuthorityDir == "" {
+		c.authority, err = newAuthority()
+	} else {
+		c.authority, err = keptAuthority(c.config.AuthorityDir)
+	}
+	if err != nil {
 		return err
 	}
 	dns, ips := apiServerNames()

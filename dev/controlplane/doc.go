@@ -11,7 +11,7 @@
 //     pin, version or Go release builds again.
 //   - All traffic stays on loopback and in unix sockets, or in a network that the caller made. Every connection to
 //     the API server is TLS with a certificate authority made for this one
-//     cluster; every user has a client certificate; RBAC, the Node authorizer
+//     cluster, or for those of one folder; every user has a client certificate; RBAC, the Node authorizer
 //     and NodeRestriction are on, as in a real cluster.
 //   - No process outlives the program that started it (see dev/process), and
 //     its files live in the cache folder, where the next start removes what a

@@ -156,7 +156,7 @@ func (c *Cluster) port(pod, name string) (string, error) {
 	if p := c.ports[key]; p != nil {
 		return p.Address(), nil
 	}
-	p, err := port.Reserve()
+	p, err := port.Reserve(0)
 	if err != nil {
 		return "", err
 	}

@@ -3,10 +3,15 @@ package port
 import (
 	"net"
 	"strconv"
+
+	"github.com/pkg/errors"
 )
 
 // Loopback is the address that all ports are of.
 const Loopback = "127.0.0.1"
+
+// ErrTaken is the answer when a port is asked for by number on which something listens.
+var ErrTaken = errors.New("something else listens there")
 
 // Port is kept from Reserve to Release. Only a program that is told its number listens on it.
 type Port struct {

@@ -2,6 +2,7 @@ package port_test
 
 import (
 	"net"
+	"strconv"
 	"testing"
 
 	"gotest.tools/v3/assert"
@@ -13,7 +14,7 @@ import (
 func TestReserve(t *testing.T) {
 	kept := map[string]bool{}
 	for range 1000 {
-		p, err := port.Reserve()
+		p, err := port.Reserve(0)
 		assert.NilError(t, err)
 		defer p.Release()
 		assert.Assert(t, !kept[p.Address()], "%s is kept twice", p.Address())
@@ -35,5 +36,24 @@ func TestReserve(t *testing.T) {
 			assert.NilError(t, c.Close())
 			assert.NilError(t, l.Close())
 		}
+	}
+}
+
+// A port is had by its number while nothing listens on it, also right after it was given up.
+func TestReserveByNumber(t *testing.T) {
+	first, err := port.Reserve(0)
+	assert.NilError(t, err)
+	first.Release()
+	for range 2 {
+		p, err := port.Reserve(first.Number())
+		assert.NilError(t, err)
+		assert.Equal(t, p.Number(), first.Number())
+		l, err := net.Listen("tcp", p.Address())
+		assert.NilError(t, err)
+		p.Release()
+		_, err = port.Reserve(first.Number())
+		assert.ErrorIs(t, err, port.ErrTaken)
+		assert.ErrorContains(t, err, strconv.Itoa(first.Number()))
+		assert.NilError(t, l.Close())
 	}
 }
