@@ -16,6 +16,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 IMAGE   ?= bottlerocket-update-operator:dev
 # How many nodes the demo and the local cluster have.
 NODES   ?= 6
+# The local cluster: API_PORT is its API server's; OS, a version to release; ON, a node or version, and HOW it is to fail.
 # Chaos: SEED is the first seed, the time if it isn't given; RUNS how many seeds, or MINUTES for how long;
 # TIMES how often each fault strikes in a run; KEEP where the logs go if something was broken.
 RUNS    ?= 1
@@ -109,13 +110,25 @@ demo: ## Update a fleet of NODES simulated hosts on a real control plane, and ch
 	@go run ./dev/demo -nodes $(NODES)
 
 .PHONY: cluster-up
-cluster-up: ## Start a local cluster to play with and print its KUBECONFIG
+cluster-up: ## Start a local cluster to play with, of NODES machines, and print how to use it; or say so again, and resize it
 	@echo "compiling"
-	@go run ./dev/local up -nodes $(NODES)
+	@go run ./dev/local up $(if $(filter file,$(origin NODES)),,-nodes $(NODES)) $(if $(API_PORT),-port $(API_PORT))
+
+.PHONY: cluster-release
+cluster-release: ## Offer the version OS of Bottlerocket to the machines of that cluster
+	@go run ./dev/local release $(OS)
+
+.PHONY: cluster-fail
+cluster-fail: ## Let ON, a node or a version, fail there; HOW is roll-back, hang or never-return
+	@go run ./dev/local fail $(ON) $(HOW)
+
+.PHONY: cluster-heal
+cluster-heal: ## Let ON be well again, or all that was told to fail
+	@go run ./dev/local heal $(ON)
 
 .PHONY: cluster-down
 cluster-down: ## Stop that cluster
-	go run ./dev/local down
+	@go run ./dev/local down
 
 .PHONY: check
 check: ## Check format, vet, go.mod, the manifest and the shape of the code

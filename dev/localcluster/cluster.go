@@ -51,6 +51,10 @@ type Config struct {
 	Latencies hostsim.Latencies
 	// PodStop is how long an ordinary pod takes to go.
 	PodStop time.Duration
+	// Dir, Port and AuthorityDir are those of controlplane.Config; empty, the cluster shares nothing with another one.
+	Dir          string
+	Port         int
+	AuthorityDir string
 	// Kubernetes is the version; empty takes the default.
 	Kubernetes string
 	// NoWatchList makes the API server refuse streaming lists.
@@ -98,7 +102,8 @@ func Start(ctx context.Context, config Config) (_ *Cluster, err error) {
 	}()
 	fmt.Fprintf(config.Progress, "starting Kubernetes %s\n", binaries.Version)
 	if c.Plane, err = controlplane.Start(ctx, controlplane.Config{
-		Binaries: binaries, ControllerManager: true, Scheduler: true, AuditLog: true,
+		Binaries: binaries, Dir: config.Dir, Port: config.Port, AuthorityDir: config.AuthorityDir,
+		ControllerManager: true, Scheduler: true, AuditLog: true,
 		NodeMonitorGracePeriod: config.GracePeriod, NoWatchList: config.NoWatchList, AuditPolicy: config.AuditPolicy,
 	}); err != nil {
 		return nil, err
