@@ -25,7 +25,7 @@ func keep(ctx context.Context, at places, o options) error {
 		return err
 	}
 	if held == nil {
-		return errors.New("another local cluster is just starting or stopping: try again when it is done")
+		return errBusy
 	}
 	defer held.Close()
 	// What a cluster that was killed left.

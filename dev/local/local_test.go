@@ -8,6 +8,7 @@ import (
 
 	"gotest.tools/v3/assert"
 
+	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/controlplane"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/hostsim"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/port"
 )
@@ -119,4 +120,20 @@ func TestTheMachinesOfAClusterThatRuns(t *testing.T) {
 
 func TestTheFollowingVersion(t *testing.T) {
 	assert.Equal(t, following([]string{"1.9.0", "1.50.3", "1.50.0"}), "1.51.0")
+}
+
+// A cluster that starts or stops is known by its lock, so that another start doesn't take it for a port that is taken.
+func TestAClusterThatIsJustStarting(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	t.Setenv("HOME", t.TempDir())
+	at, err := findPlaces()
+	assert.NilError(t, err)
+	held, err := controlplane.TryLock(at.lock)
+	assert.NilError(t, err)
+	for _, want := range []bool{false, true} {
+		unused, err := at.unused()
+		assert.NilError(t, err)
+		assert.Equal(t, unused, want)
+		_ = held.Close()
+	}
 }

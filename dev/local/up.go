@@ -17,6 +17,9 @@ import (
 // ready is the line by which the kept process says that it serves.
 const ready = "ready"
 
+// errBusy is the answer while a cluster runs that doesn't take commands.
+var errBusy = errors.New("another local cluster is just starting or stopping: try again when it is done")
+
 // up starts this program once more, detached from this terminal, and waits until it serves. A cluster that runs already
 // is asked to be as o says.
 func up(ctx context.Context, at places, o options) error {
@@ -24,6 +27,9 @@ func up(ctx context.Context, at places, o options) error {
 	if !errors.Is(err, errNotRunning) {
 		fmt.Print(answer)
 		return err
+	}
+	if unused, err := at.unused(); err != nil || !unused {
+		return cmp.Or(err, errBusy)
 	}
 	o = options{nodes: cmp.Or(o.nodes, defaultNodes), port: cmp.Or(o.port, defaultPort)}
 	if err := free(o.port); err != nil {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -216,13 +217,14 @@ func (c *Cluster) ProxyURL() string { return "https://" + c.ProxyAddress() }
 // ProxyAddress is that of the proxies' Service.
 func (c *Cluster) ProxyAddress() string { return c.service.address() }
 
-// PlanURL is where a controller's pod serves its plan; empty if there is none yet.
+// PlanURL is where a controller's pod serves its plan, one that is Ready if there is any; empty if there is no pod yet.
 func (c *Cluster) PlanURL(ctx context.Context) (string, error) {
-	pods, err := c.Pods(ctx, "controller")
+	pods, err := c.Pods(ctx, manifest.Controller)
 	if err != nil || len(pods) == 0 {
 		return "", err
 	}
-	listen, err := c.port(string(pods[0].UID), "http")
+	ready := slices.IndexFunc(pods, func(p corev1.Pod) bool { return nodes.Serving(&p) })
+	listen, err := c.port(string(pods[max(0, ready)].UID), "http")
 	return "http://" + listen + "/plan", err
 }
 

@@ -24,9 +24,9 @@
 //     answers its readiness probe.
 //   - Nothing outlives the program (dev/process), and nothing leaves loopback.
 //
-// What it doesn't do: init containers, more than one container a pod, liveness
-// probes, and resolving Services; whoever makes the command of a pod puts in
-// addresses that exist.
+// What it doesn't do: init containers, more than one container a pod, variables
+// from ConfigMaps and Secrets, liveness probes, and resolving Services; what makes
+// the command of a pod puts in addresses that exist.
 //
 // It imports the standard library, pkg/errors, client-go and its companions,
 // and of this repository dev/controlplane, dev/hostsim and dev/process only.
