@@ -37,6 +37,9 @@ func main() {
 func run(ctx context.Context, args []string, getenv func(string) string, stdout, stderr io.Writer) int {
 	options := agent.DefaultOptions()
 	options.NodeName = getenv("NODE_NAME")
+	if namespace := getenv("POD_NAMESPACE"); namespace != "" {
+		options.ProxyServerName = agent.ProxyIn(namespace)
+	}
 	fs := flag.NewFlagSet(name, flag.ContinueOnError)
 	fs.SetOutput(io.Discard)
 	options.AddFlags(fs)

@@ -55,6 +55,10 @@ func modes(getenv func(string) string) map[string]mode {
 	a := agent.DefaultOptions()
 	a.NodeName = getenv("NODE_NAME")
 	p := authorizer.DefaultOptions()
+	if namespace := getenv("POD_NAMESPACE"); namespace != "" {
+		c.Namespace, p.Namespace = namespace, namespace
+		a.ProxyServerName, p.ServerName = agent.ProxyIn(namespace), agent.ProxyIn(namespace)
+	}
 	return map[string]mode{
 		"controller": {&c, func(ctx context.Context, out io.Writer) error { return controller.Start(ctx, c, out) }},
 		"agent":      {&a, func(ctx context.Context, out io.Writer) error { return agent.Start(ctx, a, out) }},

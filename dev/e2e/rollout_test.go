@@ -188,6 +188,9 @@ func TestAgentsUseTheProxy(t *testing.T) {
 	users := w.users(t)
 	account := "system:serviceaccount:" + manifest.Namespace + ":update-operator-"
 	assert.Check(t, users[account+"proxy"]["patch nodes"] > 0 && users[account+"proxy"]["create tokenreviews"] > 0, "%v", users[account+"proxy"])
+	for _, component := range []string{"proxy", "controller"} {
+		assert.Check(t, users[account+component]["a dry run of patch nodes"] > 0, "the %s has not asked whether its admission policy stands", component)
+	}
 	assert.Check(t, len(users[account+"agent"]) == 0, "agents asked the API server: %v", users[account+"agent"])
 	for user, did := range users {
 		for what, n := range did {
@@ -208,6 +211,7 @@ func (w *world) users(t *testing.T) map[string]map[string]int {
 	for lines.Scan() {
 		var e struct {
 			Verb           string
+			RequestURI     string
 			User           struct{ Username string }
 			ObjectRef      struct{ Resource, Subresource string }
 			ResponseStatus struct{ Code int }
@@ -216,7 +220,9 @@ func (w *world) users(t *testing.T) map[string]map[string]int {
 			continue
 		}
 		did := e.Verb + " " + e.ObjectRef.Resource
-		if e.ResponseStatus.Code == 403 {
+		if e.ResponseStatus.Code == 403 && strings.Contains(e.RequestURI, "dryRun=All") {
+			did = "a dry run of " + did
+		} else if e.ResponseStatus.Code == 403 {
 			did = "refused " + did
 		}
 		if out[e.User.Username] == nil {

@@ -3,8 +3,10 @@ package manifest
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"os/exec"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +20,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/controlplane"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 )
 
@@ -38,7 +41,8 @@ func TestWallKnowsAllKeys(t *testing.T) {
 		p, b := o.Policies[i], o.PolicyBindings[i]
 		assert.Equal(t, b.Spec.PolicyName, p.Name)
 		assert.Equal(t, string(*p.Spec.FailurePolicy), "Fail")
-		assert.Equal(t, p.Spec.MatchConditions[0].Expression, fmt.Sprintf("request.userInfo.username == 'system:serviceaccount:%s:%s'", Namespace, p.Name))
+		assert.Equal(t, p.Spec.MatchConditions[0].Expression,
+			fmt.Sprintf("request.userInfo.username.startsWith('system:serviceaccount:') && request.userInfo.username.endsWith(':%s')", p.Name))
 		want := map[string]bool{}
 		for _, k := range marker.Keys(writer) {
 			want[string(k)] = true
@@ -81,16 +85,18 @@ type wall struct {
 	users map[string]kubernetes.Interface
 }
 
-func newWall(t *testing.T) *wall {
+func newWall(t *testing.T, namespace string) *wall {
 	t.Helper()
 	cp := controlplane.ForTest(t, controlplane.Config{})
-	out, err := exec.Command(cp.Binaries().Kubectl, "--kubeconfig", cp.Kubeconfig(), "apply", "-f", must(Path())).CombinedOutput()
+	apply := exec.Command(cp.Binaries().Kubectl, "--kubeconfig", cp.Kubeconfig(), "apply", "-f", "-")
+	apply.Stdin = strings.NewReader(moved(t, namespace))
+	out, err := apply.CombinedOutput()
 	assert.NilError(t, err, "%s", out)
 	w := &wall{cp: cp, users: map[string]kubernetes.Interface{}}
 	w.admin, err = kubernetes.NewForConfig(cp.AdminConfig())
 	assert.NilError(t, err)
 	for _, component := range []string{Proxy, Controller} {
-		user := "system:serviceaccount:" + Namespace + ":update-operator-" + component
+		user := "system:serviceaccount:" + namespace + ":update-operator-" + component
 		_, err := w.admin.RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: "anything-" + component}, Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, Name: user}},
 			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"}}, metav1.CreateOptions{})
@@ -114,6 +120,51 @@ func newWall(t *testing.T) *wall {
 		})
 	}
 	return w
+}
+
+// moved is the manifest in another namespace, as the namespace transformer of kustomize makes it.
+func moved(t *testing.T, namespace string) string {
+	t.Helper()
+	text, err := os.ReadFile(must(Path()))
+	assert.NilError(t, err)
+	return strings.NewReplacer("namespace: "+Namespace+"\n", "namespace: "+namespace+"\n", "\n  name: "+Namespace+"\n", "\n  name: "+namespace+"\n").Replace(string(text))
+}
+
+// In another namespace everything moves along: the policies match the accounts there, nothing names the old namespace, and
+// the programs know theirs by their pods. A policy that doesn't match is found out by whom it should hold.
+func TestAnotherNamespace(t *testing.T) {
+	text := moved(t, "ops")
+	for i, line := range strings.Split(text, "\n") {
+		code, _, _ := strings.Cut(line, "#")
+		for _, known := range []string{"bottlerocket.aws/", "bottlerocket-update-"} {
+			code = strings.ReplaceAll(code, known, "")
+		}
+		code = strings.ReplaceAll(code, "public.ecr.aws/bottlerocket/", "")
+		assert.Check(t, !strings.Contains(code, Namespace), "line %d: %s", i+1, line)
+	}
+	o := load(t)
+	for _, w := range o.Workloads() {
+		assert.Check(t, slices.ContainsFunc(w.Container().Env, func(e corev1.EnvVar) bool {
+			return e.Name == "POD_NAMESPACE" && e.ValueFrom != nil && e.ValueFrom.FieldRef.FieldPath == "metadata.namespace"
+		}), w.Component())
+	}
+
+	wall := newWall(t, "ops")
+	for component, client := range wall.users {
+		walled, err := kube.Walled(t.Context(), client, wallNode)
+		assert.NilError(t, err)
+		assert.Check(t, walled, component)
+		_, err = kube.Walled(t.Context(), client, "absent")
+		assert.ErrorContains(t, err, "not found")
+		bindings := wall.admin.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings()
+		assert.NilError(t, bindings.Delete(t.Context(), "update-operator-"+component, metav1.DeleteOptions{}))
+		await(t, component+" finds that its policy is not in force", func() bool {
+			walled, err := kube.Walled(t.Context(), client, wallNode)
+			assert.NilError(t, err)
+			return !walled
+		})
+	}
+	assert.Assert(t, wall.node(t).Annotations[marker.Prefix+"wall"] == "", "what is asked is never stored")
 }
 
 func await(t *testing.T, what string, ok func() bool) {
@@ -153,7 +204,7 @@ func setAnnotation(key string, value any) string {
 // S4, second wall: a stolen token of the proxy or the controller changes on Nodes what that account is for, and
 // nothing else; whatever RBAC lets it do.
 func TestWall(t *testing.T) {
-	w := newWall(t)
+	w := newWall(t, Namespace)
 	type attack struct {
 		kind types.PatchType
 		body string
@@ -243,7 +294,7 @@ func TestWall(t *testing.T) {
 
 // What the two do every day passes, and nobody else meets the wall.
 func TestWallLetsThrough(t *testing.T) {
-	w := newWall(t)
+	w := newWall(t, Namespace)
 	patch := func(client kubernetes.Interface, body string) {
 		t.Helper()
 		_, err := client.CoreV1().Nodes().Patch(t.Context(), wallNode, types.MergePatchType, []byte(body), metav1.PatchOptions{})

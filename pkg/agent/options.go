@@ -37,7 +37,7 @@ type Options struct {
 // DefaultOptions are those of the manifest, but for what it must say: the node and the proxy.
 func DefaultOptions() Options {
 	return Options{
-		ProxyServerName: "update-operator-proxy.bottlerocket.svc",
+		ProxyServerName: ProxyIn("bottlerocket"),
 		CAFile:          "/var/run/secrets/bottlerocket.aws/proxy-ca/ca.crt",
 		TokenFile:       "/var/run/secrets/bottlerocket.aws/proxy/token",
 		HostSocket:      updateapi.DefaultSocket,
@@ -46,6 +46,9 @@ func DefaultOptions() Options {
 		Options:         telemetry.DefaultOptions(),
 	}
 }
+
+// ProxyIn returns the name of the proxies' Service in a namespace, which is that in their certificate too.
+func ProxyIn(namespace string) string { return "update-operator-proxy." + namespace + ".svc" }
 
 // AddFlags defines the flags on fs, with what o holds as defaults.
 func (o *Options) AddFlags(fs *flag.FlagSet) {

@@ -33,6 +33,7 @@ type handler struct {
 	now      func() time.Time
 	log      logrus.FieldLogger
 	trust    trust
+	wall     wall
 	// stopping ends when the process shuts down; watches end with it.
 	stopping context.Context
 }
@@ -91,6 +92,7 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, token string, i 
 	if refusal := h.own(ctx, i); refusal != nil {
 		return refusal
 	}
+	h.wall.ask(h.stopping, i.NodeName)
 	res, answer, err := h.upstream.ask(ctx, http.MethodGet, c, nil)
 	if err != nil {
 		return h.unavailable(ctx, err)

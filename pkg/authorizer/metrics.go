@@ -11,6 +11,7 @@ type metrics struct {
 	refused  *prometheus.CounterVec
 	watches  prometheus.Gauge
 	expires  *prometheus.GaugeVec
+	wall     prometheus.Gauge
 }
 
 func newMetrics(r prometheus.Registerer) *metrics {
@@ -24,6 +25,8 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			Help: "Watches of agents that are open."}),
 		expires: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name("certificate_expiry_timestamp_seconds"),
 			Help: "When the certificate in use ends."}, []string{"certificate"}),
+		wall: prometheus.NewGauge(prometheus.GaugeOpts{Name: name("wall_missing"),
+			Help: "1 if no admission policy holds the proxy's account to what agents may write."}),
 	}
 	for _, reason := range reasons {
 		m.refused.WithLabelValues(string(reason))
@@ -32,7 +35,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		m.requests.WithLabelValues(string(v))
 	}
 	if r != nil {
-		r.MustRegister(m.requests, m.refused, m.watches, m.expires)
+		r.MustRegister(m.requests, m.refused, m.watches, m.expires, m.wall)
 	}
 	return m
 }

@@ -51,7 +51,7 @@ func DefaultOptions() Options {
 
 // AddFlags binds the options to fs.
 func (o *Options) AddFlags(fs *flag.FlagSet) {
-	fs.StringVar(&o.Namespace, "namespace", o.Namespace, "the operator's own namespace")
+	fs.StringVar(&o.Namespace, "namespace", o.Namespace, "the operator's own namespace (default $POD_NAMESPACE)")
 	fs.StringVar(&o.AgentAccount, "agent-service-account", o.AgentAccount, "the agents' service account in that namespace")
 	fs.StringVar(&o.Audience, "audience", o.Audience, "what agents' tokens must be for")
 	fs.StringVar(&o.ServeAddress, "proxy-listen", o.ServeAddress, "address that agents are served on")

@@ -66,7 +66,7 @@ func New(o Options, config *rest.Config, r prometheus.Registerer, log logrus.Fie
 		handler: &handler{
 			reviewer: newReviewer(client, o.Audience, o.Namespace, o.AgentAccount, time.Now),
 			upstream: up, limits: newKept[string](newLimit), audit: newAuditor(log, m), metrics: m,
-			now: time.Now, log: log, trust: defaultTrust, stopping: context.Background(),
+			wall: wall{missing: m.wall, log: log}, now: time.Now, log: log, trust: defaultTrust, stopping: context.Background(),
 		},
 	}, nil
 }

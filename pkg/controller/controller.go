@@ -38,6 +38,8 @@ type Controller struct {
 	metrics *Metrics
 	log     logrus.FieldLogger
 	now     func() time.Time
+	// walled is TermConfig's.
+	walled func(ctx context.Context, node string) (bool, error)
 
 	// term is the current one; nil while this process doesn't lead.
 	term atomic.Pointer[Term]
@@ -158,6 +160,7 @@ func (c *Controller) serve(ctx context.Context, elector *leaderelection.LeaderEl
 		NodeName: c.options.NodeName,
 		Now:      c.now,
 		Spawn:    func(f func()) { work.Go(f) },
+		Walled:   c.walled,
 		Metrics:  c.metrics,
 		Log:      c.log,
 	})

@@ -21,6 +21,7 @@ type Metrics struct {
 	phases, reasons, versions  *prometheus.Desc
 	inHands, limit             *prometheus.Desc
 	problem, warnings, stopped *prometheus.Desc
+	wall                       *prometheus.Desc
 
 	mu   sync.Mutex
 	last *policy.Outcome
@@ -47,6 +48,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		limit:    prometheus.NewDesc(name("nodes_unavailable_limit"), "How many nodes may be unavailable.", nil, nil),
 		problem:  prometheus.NewDesc(name("policy_problem"), "1 while the policy that stands in its ConfigMap can't be read.", nil, nil),
 		warnings: prometheus.NewDesc(name("policy_warnings"), "What the policy allows and people may not have meant.", nil, nil),
+		wall:     prometheus.NewDesc(name("wall_missing"), "1 if no admission policy holds the controller's account to what is its own.", nil, nil),
 		stopped:  prometheus.NewDesc(name("version_stopped"), "Versions for which nothing starts any more, since they failed on too many nodes.", []string{"version"}, nil),
 	}
 	if r != nil {
@@ -57,7 +59,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 
 // Describe implements prometheus.Collector.
 func (m *Metrics) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{m.phases, m.reasons, m.versions, m.inHands, m.limit, m.problem, m.warnings, m.stopped} {
+	for _, d := range []*prometheus.Desc{m.phases, m.reasons, m.versions, m.inHands, m.limit, m.problem, m.warnings, m.wall, m.stopped} {
 		ch <- d
 	}
 }
@@ -102,6 +104,11 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 	}
 	gauge(m.problem, problem)
 	gauge(m.warnings, len(last.Warnings))
+	missing := 0
+	if last.Unwalled != "" {
+		missing = 1
+	}
+	gauge(m.wall, missing)
 	for _, v := range last.Stopped {
 		gauge(m.stopped, 1, v.Version)
 	}

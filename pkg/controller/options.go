@@ -48,7 +48,7 @@ func DefaultOptions() Options {
 func (o *Options) AddFlags(fs *flag.FlagSet) {
 	// One that can't be read is told of by Validate.
 	_ = o.Policy.MaxUnavailable.Set(o.MaxConcurrentUpdate)
-	fs.StringVar(&o.Namespace, "namespace", o.Namespace, "the operator's own namespace")
+	fs.StringVar(&o.Namespace, "namespace", o.Namespace, "the operator's own namespace (default $POD_NAMESPACE)")
 	fs.StringVar(&o.NodeName, "node-name", o.NodeName, "the node that this pod runs on, which is updated last (default $NODE_NAME)")
 	fs.StringVar(&o.PodName, "pod-name", o.PodName, "this pod's name, for the lease (default $POD_NAME)")
 	fs.StringVar(&o.AgentSelector, "agent-selector", o.AgentSelector, "label selector of the agents' pods")

@@ -22,6 +22,10 @@ func (t *Term) tellOfThePolicy(s fleet.Snapshot, out policy.Outcome) {
 		}
 		t.unknown = a.Failed != ""
 	}
+	if s.Unwalled != "" && !t.noWall {
+		t.noWall = true
+		t.c.Events.Notice(true, reasonWallMissing, s.Unwalled)
+	}
 	for _, w := range out.Warnings {
 		if !slices.Contains(t.warnings, w) {
 			t.c.Events.Notice(true, reasonPolicyDoubtful, w)
@@ -40,6 +44,9 @@ func (t *Term) tellOfThePolicy(s fleet.Snapshot, out policy.Outcome) {
 
 // reasonPolicyDoubtful is of an Event alone: the policy allows what may not have been meant.
 const reasonPolicyDoubtful = "PolicyDoubtful"
+
+// reasonWallMissing is of an Event alone: no admission policy holds the controller's account.
+const reasonWallMissing = "WallMissing"
 
 // telling is what people were told of a node: the reason, since when it has stood, and if it was a warning.
 type telling struct {

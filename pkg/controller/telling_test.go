@@ -1,10 +1,15 @@
 package controller
 
 import (
+	"context"
 	"fmt"
+	"io"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/pkg/errors"
+	"github.com/sirupsen/logrus"
 	"gotest.tools/v3/assert"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
@@ -27,7 +32,9 @@ func (s *said) Once(_, node, uid string, warning bool, reason, message string) {
 }
 
 // Notice is for Events.
-func (s *said) Notice(bool, string, string) {}
+func (s *said) Notice(warning bool, reason, _ string) {
+	s.events = append(s.events, fmt.Sprintf("policy %s %t", reason, warning))
+}
 
 // A wait for a budget, which is over in most cases before anybody looks, is told of once, and is a warning only when it
 // lasts; what can't pass by itself is one at once.
@@ -83,4 +90,30 @@ func TestStepsOnNodesAreTold(t *testing.T) {
 	at = at.Add(time.Hour)
 	see(ended(time.Hour, policy.ReasonPaused))
 	assert.Equal(t, len(term.shown), 0, "what is remembered doesn't grow")
+}
+
+// An admission policy that doesn't hold the controller's account is told, once, and stands in the plan; what could not be
+// found out is asked again.
+func TestMissingWallIsTold(t *testing.T) {
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	events, answers := &said{}, []error{errors.New("no such node"), nil}
+	term := &Term{changed: make(chan struct{}, 1), c: TermConfig{Events: events, Log: log, Spawn: func(f func()) { f() },
+		Walled: func(_ context.Context, node string) (bool, error) {
+			assert.Equal(t, node, "a")
+			err := answers[0]
+			answers = answers[1:]
+			return false, err
+		}}}
+	term.askForWall(t.Context(), "a")
+	assert.Equal(t, term.unwalled, "")
+	term.askForWall(t.Context(), "a")
+	term.askForWall(t.Context(), "a")
+	assert.Equal(t, len(answers), 0)
+	s := fleet.Snapshot{Unwalled: term.unwalled}
+	out := policy.Plan(s, policy.DefaultSettings())
+	assert.Assert(t, strings.Contains(out.String(), "warning: no admission policy holds the controller's account"), out.String())
+	term.tellOfThePolicy(s, out)
+	term.tellOfThePolicy(s, out)
+	assert.DeepEqual(t, events.events, []string{"policy WallMissing true"})
 }

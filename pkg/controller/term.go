@@ -26,6 +26,8 @@ type TermConfig struct {
 	// NodeName is the node that this process runs on; it is updated last. Empty if unknown.
 	NodeName string
 	Now      func() time.Time
+	// Walled asks on a node whether an admission policy holds the controller's account; nil: it isn't asked.
+	Walled func(ctx context.Context, node string) (bool, error)
 	// Spawn starts work that a pass doesn't wait for; nil is a goroutine.
 	Spawn   func(func())
 	Metrics *Metrics
@@ -46,6 +48,8 @@ type Term struct {
 	checks map[string]*checking
 	// began is when the pass under way began; zero if there is none.
 	began time.Time
+	// wallAsked tells if it was asked, or is being asked, whether the admission policy stands.
+	wallAsked bool
 	// passed holds, by UID, the phase and intent in which the last pass saw a node.
 	passed map[string]passedOver
 	// alerts is what was said of alerts last, and asking tells if somebody is asked just now.
@@ -53,6 +57,8 @@ type Term struct {
 	asking bool
 	// away is since when this process has seen a node out of service by somebody else's hand, by UID.
 	away map[string]time.Time
+	// unwalled is what is told of an admission policy that doesn't stand; empty if it does, or that isn't known.
+	unwalled string
 	// deaf is since when it has seen no Ready agent on a node that the operator holds, by UID.
 	deaf map[string]time.Time
 
@@ -64,6 +70,7 @@ type Term struct {
 	// problem, unknown and stopped are what people were last told of the policy, of alerts and of versions.
 	problem  string
 	unknown  bool
+	noWall   bool
 	warnings []string
 	stopped  map[string]bool
 	retry    time.Duration
@@ -177,6 +184,9 @@ func (t *Term) Pass(ctx context.Context) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, err
 	}
+	if len(s.Nodes) > 0 {
+		t.askForWall(ctx, s.Nodes[0].Name)
+	}
 	out := policy.Plan(s, set)
 	t.remember(s, out)
 	t.tellOfThePolicy(s, out)
@@ -243,7 +253,7 @@ func (t *Term) gather(ctx context.Context) (fleet.Snapshot, policy.Settings, err
 	s.PolicyProblem, s.NoPolicy, s.Acknowledged, s.PolicyWarnings = said.Problem, said.None, said.Acknowledged, said.Warnings
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	s.Alerts = t.alerts
+	s.Alerts, s.Unwalled = t.alerts, t.unwalled
 	away, deaf := map[string]time.Time{}, map[string]time.Time{}
 	for i := range s.Nodes {
 		n := &s.Nodes[i]

@@ -20,6 +20,9 @@ type Snapshot struct {
 	PolicyUnrecorded bool
 	// PolicyWarnings are sentences on what was read and may not have been meant.
 	PolicyWarnings []string
+	// Unwalled is a sentence on the admission policy that doesn't hold the controller's account; empty if it does, or that
+	// isn't known.
+	Unwalled string
 	// Seen is since when each version has been known in this cluster.
 	Seen map[string]time.Time
 	// Alerts is what the last look at the alerts found; nil if there was none.

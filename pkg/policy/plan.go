@@ -28,7 +28,7 @@ func Plan(s fleet.Snapshot, set Settings) Outcome {
 	p.start()
 	p.release()
 	p.stopVersions()
-	p.out.PolicyProblem = s.PolicyProblem
+	p.out.PolicyProblem, p.out.Unwalled = s.PolicyProblem, s.Unwalled
 	p.out.RecordPolicy = s.PolicyUnrecorded && s.SlotsProblem == ""
 	p.warn()
 	return p.out

@@ -68,6 +68,9 @@ func (o Outcome) Troubles() []string {
 	if o.PolicyProblem != "" {
 		lines = append(lines, "the policy is not in force: "+o.PolicyProblem)
 	}
+	if o.Unwalled != "" {
+		lines = append(lines, "warning: "+o.Unwalled)
+	}
 	for _, w := range o.Warnings {
 		lines = append(lines, "warning: "+w)
 	}
