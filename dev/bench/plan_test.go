@@ -150,8 +150,10 @@ func BenchmarkPass(b *testing.B) {
 // still is a cluster in which nothing changes and nothing may be changed.
 type still struct{ nodes []fleet.Node }
 
-func (s still) Nodes(context.Context) ([]fleet.Node, error)          { return slices.Clone(s.nodes), nil }
-func (still) Slots(context.Context) (map[string]string, error)       { return map[string]string{}, nil }
+func (s still) Nodes(context.Context) ([]fleet.Node, error) { return slices.Clone(s.nodes), nil }
+func (still) State(context.Context) (kube.State, error) {
+	return kube.State{Slots: map[string]string{}, Seen: map[string]time.Time{osNow: {}}}, nil
+}
 func (still) ForgetSlots()                                           {}
 func (still) Live(context.Context, string) (fleet.Node, bool, error) { panic("looked live") }
 func (still) Check(context.Context, string, policy.Check) (fleet.Checked, error) {
@@ -170,9 +172,7 @@ func (still) Pods(context.Context, string, policy.Eviction) ([]corev1.Pod, error
 func (still) Forecast(context.Context, string, policy.Eviction) (fleet.Obstacle, string, error) {
 	panic("looked ahead")
 }
-func (still) Seen() map[string]time.Time                                { return map[string]time.Time{osNow: {}} }
 func (still) RecordVersions(context.Context, []string, time.Time) error { panic("recorded versions") }
-func (still) HadPolicy() bool                                           { return false }
 func (still) RecordPolicy(context.Context, time.Time) error             { panic("recorded that there is a policy") }
 func (still) Current() kube.PolicyState                                 { return kube.PolicyState{Settings: policy.DefaultSettings()} }
 func (still) Notice(bool, string, string)                               { panic("told of something") }

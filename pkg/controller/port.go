@@ -18,17 +18,13 @@ type Cluster interface {
 	Nodes(ctx context.Context) ([]fleet.Node, error)
 	// Write changes one node if nothing was written to it since, else it is kube.ErrConflict.
 	Write(ctx context.Context, node string, c *policy.Change) error
-	// Slots returns the slot holders as last seen, ChangeSlots changes them by compare-and-swap, and
-	// ForgetSlots makes the next look a live one.
-	Slots(ctx context.Context) (map[string]string, error)
+	// State returns what the controller's own object says, as last seen, and ForgetSlots makes the next look a live one.
+	// ChangeSlots changes the slot holders by compare-and-swap, and so do RecordVersions and RecordPolicy with the versions
+	// that are known and that there is a policy.
+	State(ctx context.Context) (kube.State, error)
 	ChangeSlots(ctx context.Context, add map[string]string, remove []string) error
 	ForgetSlots()
-	// Seen returns since when versions have been known, by the last look at the slots, and RecordVersions notes
-	// new ones.
-	Seen() map[string]time.Time
 	RecordVersions(ctx context.Context, versions []string, now time.Time) error
-	// HadPolicy reports whether this cluster has had a policy, by the last look at the slots, and RecordPolicy notes it.
-	HadPolicy() bool
 	RecordPolicy(ctx context.Context, now time.Time) error
 	// Check looks live at what a node carries.
 	Check(ctx context.Context, node string, q policy.Check) (fleet.Checked, error)

@@ -234,8 +234,8 @@ func (t *Term) gather(ctx context.Context) (fleet.Snapshot, policy.Settings, err
 	if s.Nodes, err = t.c.Cluster.Nodes(ctx); err != nil {
 		return s, said.Settings, err
 	}
-	s.Slots, err = t.c.Cluster.Slots(ctx)
-	had := t.c.Cluster.HadPolicy()
+	state, err := t.c.Cluster.State(ctx)
+	s.Slots, s.Seen = state.Slots, state.Seen
 	var unreadable *kube.SlotsUnreadableError
 	switch {
 	case errors.As(err, &unreadable):
@@ -244,8 +244,7 @@ func (t *Term) gather(ctx context.Context) (fleet.Snapshot, policy.Settings, err
 	case err != nil:
 		return s, said.Settings, err
 	}
-	s.Seen = t.c.Cluster.Seen()
-	if had {
+	if state.HadPolicy {
 		said = said.Required()
 	} else {
 		s.PolicyUnrecorded = said.Stands

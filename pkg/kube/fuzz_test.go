@@ -33,7 +33,8 @@ func FuzzSlots(f *testing.F) {
 			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: StateConfigMap}, Data: map[string]string{"slots": value, "other": "kept"}})
 		k, err := NewCluster(ClusterConfig{Client: client, Nodes: NodeInformer(client), Agents: AgentInformer(client, "", ""), Namespace: "ns"})
 		assert.NilError(t, err)
-		held, err := k.Slots(context.Background())
+		state, err := k.State(context.Background())
+		held := state.Slots
 		var object map[string]json.RawMessage
 		isObject := json.Unmarshal([]byte(value), &object) == nil && object != nil
 		if err != nil {
@@ -56,7 +57,8 @@ func FuzzSlots(f *testing.F) {
 		want[uid] = "n"
 		assert.NilError(t, k.ChangeSlots(context.Background(), map[string]string{uid: "n"}, nil))
 		k.ForgetSlots()
-		got, err := k.Slots(context.Background())
+		state, err = k.State(context.Background())
+		got := state.Slots
 		assert.NilError(t, err)
 		assert.DeepEqual(t, got, want)
 		written, err := client.CoreV1().ConfigMaps("ns").Get(context.Background(), StateConfigMap, metav1.GetOptions{})

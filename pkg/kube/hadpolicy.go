@@ -15,14 +15,6 @@ import (
 // a policy that a cluster has had is told from that of one that it never had.
 const hadPolicyKey = "policy"
 
-// HadPolicy reports whether this cluster has had a policy, by the same look at the object that Slots returned.
-func (k *Cluster) HadPolicy() bool {
-	s := &k.slots
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return hadPolicy(s.object)
-}
-
 func hadPolicy(state *corev1.ConfigMap) bool { return state != nil && state.Data[hadPolicyKey] != "" }
 
 // HadPolicy reads live whether this cluster has had a policy.

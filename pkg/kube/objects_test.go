@@ -54,7 +54,8 @@ func TestObjectsShowWhatAClusterShows(t *testing.T) {
 			ctx, k := t.Context(), watching(t, client)
 			nodes, err := k.Nodes(ctx)
 			assert.NilError(t, err)
-			slots, err := k.Slots(ctx)
+			state, err := k.State(ctx)
+			slots := state.Slots
 			if err != nil {
 				assert.Equal(t, got.SlotsProblem, err.Error())
 				slots = map[string]string{}
@@ -66,7 +67,7 @@ func TestObjectsShowWhatAClusterShows(t *testing.T) {
 			}
 			assert.DeepEqual(t, got.Slots, slots)
 			if err == nil && tc.state != nil {
-				assert.DeepEqual(t, got.Seen, k.Seen())
+				assert.DeepEqual(t, got.Seen, state.Seen)
 			}
 		})
 	}

@@ -18,18 +18,6 @@ const seenKey = "versions"
 // maxSeen is how many versions are kept, the latest ones.
 const maxSeen = 200
 
-// Seen returns since when each version has been known, by the same look at the object that Slots returned. What
-// can't be read is no version's age: it begins anew.
-func (k *Cluster) Seen() map[string]time.Time {
-	s := &k.slots
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.object == nil {
-		return nil
-	}
-	return seen(s.object.Data[seenKey])
-}
-
 func seen(value string) map[string]time.Time {
 	known := map[string]time.Time{}
 	if json.Unmarshal([]byte(value), &known) != nil || known == nil {

@@ -23,13 +23,13 @@ func TestVersionsAreRecordedOnce(t *testing.T) {
 		Data: map[string]string{slotsKey: `{"uid-a":"a"}`, seenKey: `{"1.26.0": 5}`}})
 	record := func(at time.Time, versions ...string) map[string]time.Time {
 		k := &Cluster{slots: slots{client: client, namespace: "ns"}}
-		held, err := k.Slots(ctx)
+		state, err := k.State(ctx)
 		assert.NilError(t, err)
-		assert.Equal(t, held["uid-a"], "a")
+		assert.Equal(t, state.Slots["uid-a"], "a")
 		assert.NilError(t, k.RecordVersions(ctx, versions, at))
-		_, err = k.Slots(ctx)
+		state, err = k.State(ctx)
 		assert.NilError(t, err)
-		return k.Seen()
+		return state.Seen
 	}
 	// What could not be read is no age.
 	assert.DeepEqual(t, record(first, "1.27.0"), map[string]time.Time{"1.27.0": first})
@@ -51,11 +51,13 @@ func TestRecordingVersionsMeetsAConflict(t *testing.T) {
 	k := &Cluster{slots: slots{client: client, namespace: "ns"}}
 	// Nothing was looked at yet.
 	assert.Assert(t, errors.Is(k.RecordVersions(ctx, []string{"1.27.0"}, time.Now()), ErrConflict))
-	_, err := k.Slots(ctx)
+	_, err := k.State(ctx)
 	assert.NilError(t, err)
 	client.PrependReactor("update", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewConflict(schema.GroupResource{Resource: "configmaps"}, StateConfigMap, nil)
 	})
 	assert.Assert(t, errors.Is(k.RecordVersions(ctx, []string{"1.27.0"}, time.Now()), ErrConflict))
-	assert.Equal(t, len(k.Seen()), 0)
+	state, err := k.State(ctx)
+	assert.NilError(t, err)
+	assert.Equal(t, len(state.Seen), 0)
 }

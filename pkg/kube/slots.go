@@ -6,6 +6,7 @@ import (
 	"maps"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/pkg/errors"
 	corev1 "k8s.io/api/core/v1"
@@ -55,8 +56,18 @@ func (k *Cluster) ForgetSlots() {
 	k.slots.object = nil
 }
 
-// Slots returns the holders, by UID with their node's name.
-func (k *Cluster) Slots(ctx context.Context) (map[string]string, error) {
+// State is what the controller's own object says, by one look at it.
+type State struct {
+	// Slots are the holders, by UID with their node's name.
+	Slots map[string]string
+	// Seen is since when each version has been known. What can't be read is no version's age: it begins anew.
+	Seen map[string]time.Time
+	// HadPolicy reports whether this cluster has had a policy.
+	HadPolicy bool
+}
+
+// State returns what the object says. The rest of it stands also beside a SlotsUnreadableError.
+func (k *Cluster) State(ctx context.Context) (State, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
 	s := &k.slots
@@ -64,10 +75,11 @@ func (k *Cluster) Slots(ctx context.Context) (map[string]string, error) {
 	defer s.mu.Unlock()
 	if s.object == nil {
 		if err := s.load(ctx); err != nil {
-			return nil, err
+			return State{}, err
 		}
 	}
-	return holders(s.object)
+	held, err := holders(s.object)
+	return State{Slots: held, Seen: seen(s.object.Data[seenKey]), HadPolicy: hadPolicy(s.object)}, err
 }
 
 // ChangeSlots adds and removes holders in one compare-and-swap. Adding is always a write, also of one that

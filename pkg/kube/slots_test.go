@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pkg/errors"
 	"gotest.tools/v3/assert"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,7 +30,8 @@ func TestTakingASlotAlwaysWrites(t *testing.T) {
 	}
 	seen := []map[string]string{data()}
 	for range 2 {
-		got, err := k.Slots(ctx)
+		state, err := k.State(ctx)
+		got := state.Slots
 		assert.NilError(t, err)
 		assert.DeepEqual(t, got, held)
 		assert.NilError(t, k.ChangeSlots(ctx, held, nil))
@@ -62,7 +64,23 @@ func TestRebuiltSlots(t *testing.T) {
 		node("staged", marker.ActionPrepareUpdate, ready), node("held", marker.ActionPrepareUpdate, ready, held),
 		node("unreadable", "", map[marker.Key]string{marker.KeyDisruption: "?"}))
 	k := &Cluster{slots: slots{client: client, namespace: "ns"}}
-	got, err := k.Slots(t.Context())
+	state, err := k.State(t.Context())
+	got := state.Slots
 	assert.NilError(t, err)
 	assert.DeepEqual(t, got, map[string]string{"uid-staged": "staged", "uid-held": "held", "uid-unreadable": "unreadable"})
+}
+
+// What the object says beside a list that can't be read stands all the same, and a look that comes in between takes nothing
+// of it away: that there was a policy must not be forgotten (issue 14, F1).
+func TestStateBesideAListThatCantBeRead(t *testing.T) {
+	at := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
+	client := fake.NewClientset(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: StateConfigMap},
+		Data: map[string]string{slotsKey: "{", hadPolicyKey: "2026-11-01T00:00:00Z", seenKey: `{"1.27.0":"2026-11-01T00:00:00Z"}`}})
+	k := &Cluster{slots: slots{client: client, namespace: "ns"}}
+	state, err := k.State(t.Context())
+	k.ForgetSlots()
+	var unreadable *SlotsUnreadableError
+	assert.Assert(t, errors.As(err, &unreadable), "%v", err)
+	assert.Assert(t, state.HadPolicy)
+	assert.DeepEqual(t, state.Seen, map[string]time.Time{"1.27.0": at})
 }
