@@ -93,9 +93,13 @@ func (c *checks) couldGo(actor string, n *corev1.Node) {
 		return
 	}
 	c.count("S6")
-	look, ok := p.foreseen[n.Name]
+	look := p.foreseen[n.Name][0]
+	if look.ended.After(p.decided.real) {
+		// The cordon was decided before this one told anything.
+		look = p.foreseen[n.Name][1]
+	}
 	looked := look.revision
-	if !ok {
+	if looked == 0 {
 		c.w.violate("S6", "%s cordons %s and has not looked at its pods", actor, n.Name)
 		return
 	}

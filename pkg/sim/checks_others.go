@@ -76,7 +76,11 @@ func (c *checks) othersMarked(actor string, controller bool, before, after *core
 		}
 		clear(k.others)
 	}
-	if mark, known := k.others[marker.LabelExcluded]; known && !mark.overwritten && before.Spec.Unschedulable && !after.Spec.Unschedulable {
-		c.w.violate("S5", "%s uncordons %s and leaves it out of load balancers", actor, after.Name)
+	if mark, known := k.others[marker.LabelExcluded]; known && before.Spec.Unschedulable && !after.Spec.Unschedulable {
+		if !mark.overwritten {
+			c.w.violate("S5", "%s uncordons %s and leaves it out of load balancers", actor, after.Name)
+		}
+		// What was written over it is somebody else's from now on, whatever it says.
+		delete(k.others, marker.LabelExcluded)
 	}
 }

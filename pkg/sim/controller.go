@@ -57,9 +57,9 @@ type controllerProcess struct {
 	// looked is the revision at which it last listed a node's pods, and alone that at which it last saw that there was
 	// no other node.
 	looked, alone map[string]int64
-	// foreseen is when its last look at a node before the cordon began, and checked the revision of its last look
+	// foreseen are its last look at a node before the cordon, and the one before that; checked is the revision of its last look
 	// at what a node carries.
-	foreseen map[string]glance
+	foreseen map[string][2]glance
 	checked  map[lookedFor]int64
 	term     *controller.Term
 	// jumped: its clock did, jumpedAt the last time, so nothing that it measures can be measured again.
@@ -87,7 +87,7 @@ func (c *controllerProcess) start() {
 	c.process = c.w.newProcess(c.name)
 	c.process.clock = offset
 	c.leading, c.term, c.looked = false, nil, map[string]int64{}
-	c.alone, c.foreseen, c.checked = map[string]int64{}, map[string]glance{}, map[lookedFor]int64{}
+	c.alone, c.foreseen, c.checked = map[string]int64{}, map[string][2]glance{}, map[lookedFor]int64{}
 	c.told, c.decided = told{w: c.w, defaults: c.settings, last: c.settings, none: true}, decision{}
 	c.process.spawn(c.w.between(0, time.Second), c.main)
 }
@@ -209,18 +209,19 @@ func (l looking) Pods(ctx context.Context, node string, e policy.Eviction) ([]co
 
 // Forecast is for controller.Drainer.
 func (l looking) Forecast(ctx context.Context, node string, e policy.Eviction) (fleet.Obstacle, string, error) {
-	began := glance{l.c.w.server.Revision(), l.c.w.now}
+	look := glance{revision: l.c.w.server.Revision(), at: l.c.w.now}
 	o, message, err := l.Drainer.Forecast(ctx, node, e)
 	if err == nil && l.c.w.running != nil {
-		l.c.foreseen[node] = began
+		look.ended = l.c.w.now
+		l.c.foreseen[node] = [2]glance{look, l.c.foreseen[node][0]}
 	}
 	return o, message, err
 }
 
-// glance is the revision that the server was at when a look at it began, and when that was.
+// glance is the revision that the server was at when a look at it began, when that was, and when it ended.
 type glance struct {
-	revision int64
-	at       time.Time
+	revision  int64
+	at, ended time.Time
 }
 
 // lookedFor is what is looked for on a node.
