@@ -19,7 +19,7 @@ type plugin struct {
 	genericiooptions.IOStreams
 	flags *genericclioptions.ConfigFlags
 	now   func() time.Time
-	// again is after how long a watch looks again although it saw nothing change.
+	// again is after how long a watch looks again.
 	again time.Duration
 }
 

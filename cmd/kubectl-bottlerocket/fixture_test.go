@@ -230,7 +230,7 @@ func ago(d time.Duration) time.Time { return noon.Add(-d) }
 func at(action marker.Action, answer marker.State, since time.Duration, current, available string) marker.Marks {
 	m := marker.Marks{
 		Intent: marker.Intent{ID: "7-x", Action: action, Time: ago(since), Until: ago(since).Add(45 * time.Minute)},
-		Report: marker.Report{Current: current, Available: available, BootID: "3b2a1c00-boot", Protocol: 1, OperatorVersion: "v2.0.0"},
+		Report: marker.Report{Current: current, Available: available, BootID: "3b2a1c00-boot", Protocol: marker.Protocol, OperatorVersion: "v2.0.0"},
 	}
 	if answer != marker.StateNone {
 		m.Report.ActiveID, m.Report.State = m.Intent.ID, answer

@@ -14,11 +14,8 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
 )
 
-// watchPause bounds how often the whole fleet is planned anew, and gathers what changes together.
-const watchPause = 500 * time.Millisecond
-
-// watchAgain is after how long it is planned anew although nothing was seen to change: the controller may see a change
-// later than this does, and some things change by the clock alone.
+// watchAgain is how often the plan of the whole fleet is looked at: Nodes of a large one change all the time, and the plan is
+// the leader's to make.
 const watchAgain = 5 * time.Second
 
 // gone stands in the column of phases when a node has left the operator's care.
@@ -27,10 +24,7 @@ const gone = "Gone"
 // watchStatus prints all nodes, and then each one that looks different, until ctx ends.
 func (p *plugin) watchStatus(ctx context.Context, client kubernetes.Interface, o *statusOptions) error {
 	lead := findLeader(ctx, client, p.namespace(), p.now())
-	w, err := newWatched(client, p.namespace(), lead.options.AgentSelector)
-	if err != nil {
-		return err
-	}
+	w := newWatched(client, p.namespace(), lead.options.AgentSelector)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if err := w.run(ctx); err != nil {
@@ -45,7 +39,6 @@ func (p *plugin) watchStatus(ctx context.Context, client kubernetes.Interface, o
 		if !l.live {
 			lead = findLeader(ctx, client, p.namespace(), p.now())
 		}
-		wait(ctx, watchPause)
 		again := time.NewTimer(p.again)
 		select {
 		case <-ctx.Done():
@@ -53,42 +46,25 @@ func (p *plugin) watchStatus(ctx context.Context, client kubernetes.Interface, o
 		case err := <-w.failed:
 			// What is shown may be old until it is tried again.
 			warn(p.ErrOut, []string{"watching: " + err.Error()})
-		case <-w.changed:
 		}
 		again.Stop()
 	}
 	return nil
 }
 
-func wait(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
-}
-
 // watched is what a plan is made from, kept up to date.
 type watched struct {
 	nodes, agents, state, policy, acknowledged cache.SharedIndexInformer
 
-	changed chan struct{}
-	failed  chan error
+	failed chan error
 }
 
-func newWatched(client kubernetes.Interface, namespace, agentSelector string) (*watched, error) {
+func newWatched(client kubernetes.Interface, namespace, agentSelector string) *watched {
 	config := func(name string) cache.SharedIndexInformer { return kube.ConfigMapInformer(client, namespace, name) }
 	w := &watched{
 		nodes: kube.NodeInformer(client), agents: kube.AgentInformer(client, namespace, agentSelector),
 		state: config(kube.StateConfigMap), policy: config(kube.PolicyConfigMap), acknowledged: config(kube.AcknowledgedConfigMap),
-		changed: make(chan struct{}, 1), failed: make(chan error, 1),
-	}
-	changed := func() {
-		select {
-		case w.changed <- struct{}{}:
-		default:
-		}
+		failed: make(chan error, 1),
 	}
 	for _, i := range w.all() {
 		// Only one that runs already refuses this.
@@ -101,13 +77,8 @@ func newWatched(client kubernetes.Interface, namespace, agentSelector string) (*
 			default:
 			}
 		})
-		if _, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{
-			AddFunc: func(any) { changed() }, UpdateFunc: func(any, any) { changed() }, DeleteFunc: func(any) { changed() },
-		}); err != nil {
-			return nil, errors.Wrap(err, "watching")
-		}
 	}
-	return w, nil
+	return w
 }
 
 // usual tells if a watch ended as watches do: it begins anew.

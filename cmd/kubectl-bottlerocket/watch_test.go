@@ -32,7 +32,7 @@ func (c *cluster) watchingBy(t *testing.T, change func(*plugin), args ...string)
 	ctx, stop := context.WithCancel(t.Context())
 	read, write := io.Pipe()
 	p := newPlugin(genericiooptions.IOStreams{In: strings.NewReader(""), Out: write, ErrOut: io.Discard})
-	p.now = func() time.Time { return noon }
+	p.now, p.again = func() time.Time { return noon }, 100*time.Millisecond
 	change(p)
 	done := make(chan int, 1)
 	go func() {
@@ -96,7 +96,7 @@ func TestWatchAsksAgain(t *testing.T) {
 		}
 		return policy.Outcome{Nodes: []policy.Standing{s}}, nil
 	}
-	next := c.watchingBy(t, func(p *plugin) { p.flags.WrapConfigFn, p.again = c.serves(plan), time.Millisecond })
+	next := c.watchingBy(t, func(p *plugin) { p.flags.WrapConfigFn = c.serves(plan) })
 	next()
 	for _, reason := range []string{"Frozen:", "AgentNotReady: no agent pod is Ready on the node", "Frozen:", "WindowClosed:"} {
 		assert.Equal(t, next(), "a - Idle 1.50.0 1.51.0 60m "+reason)

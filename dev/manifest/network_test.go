@@ -92,7 +92,8 @@ func TestNetworkPolicies(t *testing.T) {
 	assert.DeepEqual(t, chosen(t, o, agents.From[0].PodSelector), []string{Agent})
 	assert.Assert(t, agents.From[0].NamespaceSelector == nil)
 	assert.DeepEqual(t, ports(t, agents.Ports), []int32{https})
-	assert.Equal(t, len(policies[Agent].Spec.Egress), 1)
+	// The proxies, and DNS.
+	assert.Equal(t, len(policies[Agent].Spec.Egress), 2)
 	proxies := policies[Agent].Spec.Egress[0]
 	assert.DeepEqual(t, chosen(t, o, proxies.To[0].PodSelector), []string{Proxy})
 	assert.DeepEqual(t, ports(t, proxies.Ports), []int32{https})
