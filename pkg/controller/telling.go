@@ -98,25 +98,26 @@ const tellFor = 10 * time.Minute
 // tellOfSteps tells of the steps that Nodes show and that this process has told nothing of: the one that took them died, or
 // the answer to its write was lost.
 func (t *Term) tellOfSteps(s fleet.Snapshot) {
+	lately := func(at time.Time) bool { return s.Now.Sub(at).Abs() <= tellFor }
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
 		last, ok := policy.LastShown(&n.Marks)
-		if !ok || len(n.Problems) > 0 || s.Now.Sub(last.At) > tellFor {
+		if !ok || !lately(last.At) || len(n.Problems) > 0 {
 			continue
 		}
-		id := n.UID + " " + last.ID
+		id := n.UID + " " + last.ID()
 		if _, told := t.shown[id]; !told {
 			t.shown[id] = last.At
-			t.c.Events.Once(id, n.Name, n.UID, alarms(last.Reason), string(last.Reason), last.Message)
+			t.c.Events.Once(id, n.Name, n.UID, alarms(last.Reason), string(last.Reason), last.Message())
 		}
 	}
-	maps.DeleteFunc(t.shown, func(_ string, at time.Time) bool { return s.Now.Sub(at) > tellFor })
+	maps.DeleteFunc(t.shown, func(_ string, at time.Time) bool { return !lately(at) })
 }
 
 // tellOfStep tells of a step that was carried out.
 func (t *Term) tellOfStep(step policy.Step) {
 	if last, ok := step.Shown(); ok {
-		id := step.UID + " " + last.ID
+		id := step.UID + " " + last.ID()
 		t.shown[id] = last.At
 		t.c.Events.Once(id, step.Node, step.UID, alarms(step.Reason), string(step.Reason), step.Message)
 		return

@@ -71,7 +71,7 @@ func (s onceSink) Create(e *corev1.Event) (*corev1.Event, error) {
 	}
 	named := e.DeepCopy()
 	sum := sha256.Sum256([]byte(id))
-	named.Name, named.Annotations = fmt.Sprintf("%s.%x", e.InvolvedObject.Name, sum[:8]), nil
+	named.Name, named.Annotations = fmt.Sprintf("%.200s.%x", e.InvolvedObject.Name, sum[:8]), nil
 	created, err := s.EventSink.Create(named)
 	if apierrors.IsAlreadyExists(err) {
 		return named, nil

@@ -10,49 +10,79 @@ import (
 
 // Shown is a step that the marks on a Node show to any process: its last cordon, reboot, return, or end of an attempt.
 type Shown struct {
-	// ID tells it from all others of the node, whichever process reads it.
-	ID string
 	// At is when the step was taken, by the clock of the controller that took it.
-	At time.Time
-	// Reason and Message are what the marks still tell of it.
-	Reason  Reason
-	Message string
+	At     time.Time
+	Reason Reason
+
+	act   intent.Act
+	marks *marker.Marks
 }
 
-// LastShown returns the last step that a Node's marks show; false: they show none.
+// LastShown returns the last step that a Node's marks show; false: they show none. It makes no text: it is asked of every
+// node in every pass.
 func LastShown(m *marker.Marks) (Shown, bool) {
 	d := m.Disruption
 	switch {
-	case d == nil || d.Returned != nil && ended(m, d.Returned.Truncate(time.Second)):
+	case d == nil || d.Returned != nil && endedSince(m, d.Returned.Truncate(time.Second)):
 		return lastEnd(m)
 	case d.Returned != nil:
-		return shown(intent.ActReturn, *d.Returned, ReasonUncordoned, "Ready again with "+m.Report.Current), true
+		return Shown{*d.Returned, ReasonUncordoned, intent.ActReturn, m}, true
 	case m.Intent.Action == marker.ActionRebootUpdate:
-		return shown(intent.ActReboot, m.Intent.Time, ReasonRebooting, "asked to reboot into "+m.Intent.Target), true
+		return Shown{m.Intent.Time, ReasonRebooting, intent.ActReboot, m}, true
 	}
-	return shown(intent.ActCordon, d.Since, ReasonCordoned, takenOut(m.Intent.Target)), true
+	return Shown{d.Since, ReasonCordoned, intent.ActCordon, m}, true
+}
+
+// ID tells the step from all others of its node, whichever process reads it.
+func (s Shown) ID() string {
+	id := string(s.act) + " " + s.At.UTC().Format(time.RFC3339Nano)
+	if s.act == intent.ActFinish {
+		// Attempts end by whole seconds.
+		id += " " + string(s.Reason)
+	}
+	return id
+}
+
+// Message is what the marks still tell of the step.
+func (s Shown) Message() string {
+	switch s.act {
+	case intent.ActReturn:
+		return "Ready again with " + s.marks.Report.Current
+	case intent.ActReboot:
+		return "asked to reboot into " + s.marks.Intent.Target
+	case intent.ActCordon:
+		return takenOut(s.marks.Intent.Target)
+	}
+	a := s.marks.History[len(s.marks.History)-1]
+	switch f := s.marks.Failure; {
+	case a.Outcome == marker.OutcomeUpdated:
+		return "updated to " + a.Version
+	case a.Outcome == marker.OutcomeFailed && f != nil && f.At.Equal(a.Ended):
+		return f.Message
+	}
+	return "the attempt at " + a.Version + " was given back"
 }
 
 // Shown returns how the marks show the step once it is carried out; false: they don't.
 func (s Step) Shown() (Shown, bool) {
 	switch s.Act {
-	case intent.ActCordon, intent.ActReboot, intent.ActReturn, intent.ActFinish, intent.ActGiveBack, intent.ActSetAside:
-		last, ok := LastShown(&s.Change.Marks)
-		if s.Act == intent.ActFinish && s.Reason == ReasonVerified {
-			// Its attempt ended before.
+	case intent.ActCordon, intent.ActReboot, intent.ActReturn, intent.ActGiveBack, intent.ActSetAside:
+	case intent.ActFinish, intent.ActSoak:
+		if s.Reason == ReasonVerified || s.Reason == ReasonSoakRestarted {
+			// No attempt ends by it.
 			return Shown{}, false
 		}
-		last.Reason, last.Message = s.Reason, s.Message
-		return last, ok
+	default:
+		return Shown{}, false
 	}
-	return Shown{}, false
+	return LastShown(&s.Change.Marks)
 }
 
 func takenOut(target string) string { return "taken out of service for " + target }
 
-// ended reports whether the node's last attempt ended at that moment.
-func ended(m *marker.Marks, at time.Time) bool {
-	return len(m.History) > 0 && m.History[len(m.History)-1].Ended.Equal(at)
+// endedSince reports whether the node's last attempt ended at that moment or later.
+func endedSince(m *marker.Marks, at time.Time) bool {
+	return len(m.History) > 0 && !m.History[len(m.History)-1].Ended.Before(at)
 }
 
 func lastEnd(m *marker.Marks) (Shown, bool) {
@@ -64,16 +94,5 @@ func lastEnd(m *marker.Marks) (Shown, bool) {
 	if known < 0 {
 		return Shown{}, false
 	}
-	message := "the attempt at " + a.Version + " was given back"
-	switch f := m.Failure; {
-	case a.Outcome == marker.OutcomeUpdated:
-		message = "updated to " + a.Version
-	case a.Outcome == marker.OutcomeFailed && f != nil && f.At.Equal(a.Ended):
-		message = f.Message
-	}
-	return shown(intent.ActFinish, a.Ended, reasons[known], message), true
-}
-
-func shown(act intent.Act, at time.Time, r Reason, message string) Shown {
-	return Shown{ID: string(act) + " " + at.UTC().Format(time.RFC3339Nano), At: at, Reason: r, Message: message}
+	return Shown{a.Ended, reasons[known], intent.ActFinish, m}, true
 }

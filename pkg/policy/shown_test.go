@@ -8,6 +8,7 @@ import (
 	"gotest.tools/v3/assert"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
 
@@ -31,9 +32,25 @@ func TestShown(t *testing.T) {
 			assert.Assert(t, ok)
 			marks, ok := policy.LastShown(&out.Steps[0].Change.Marks)
 			assert.Assert(t, ok)
-			assert.Equal(t, step.ID, marks.ID)
-			assert.Equal(t, step.Message, out.Steps[0].Message)
-			assert.Assert(t, strings.HasPrefix(string(marks.Reason)+": "+marks.Message, tc.want), "%s: %s", marks.Reason, marks.Message)
+			assert.Equal(t, step.ID(), marks.ID())
+			assert.Assert(t, strings.HasPrefix(string(marks.Reason)+": "+marks.Message(), tc.want), "%s: %s", marks.Reason, marks.Message())
 		})
 	}
+}
+
+// A node that fell back during its soak shows the end of its attempt from then on, and not its return before that.
+func TestShownOfAFallBackInTheSoak(t *testing.T) {
+	n := node("a", prepared)
+	returned := now.Add(-time.Minute)
+	n.Marks.Disruption = &marker.Disruption{Since: now.Add(-time.Hour), Returned: &returned}
+	last, ok := policy.LastShown(&n.Marks)
+	assert.Assert(t, ok && last.Reason == policy.ReasonUncordoned && last.At.Equal(returned), "%+v", last)
+	n.Marks.History = []marker.Attempt{{Version: v2, Outcome: marker.OutcomeFailed, Reason: string(policy.ReasonRolledBack), Ended: now}}
+	last, ok = policy.LastShown(&n.Marks)
+	assert.Assert(t, ok && last.Reason == policy.ReasonRolledBack && last.At.Equal(now), "%+v", last)
+	before := last.ID()
+	n.Marks.Disruption = nil
+	last, ok = policy.LastShown(&n.Marks)
+	assert.Assert(t, ok)
+	assert.Equal(t, last.ID(), before)
 }

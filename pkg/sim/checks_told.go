@@ -35,5 +35,8 @@ const tellFor = 8 * time.Minute
 func shows(n *corev1.Node) (string, bool) {
 	m, problems := marker.Decode(n.Annotations)
 	last, ok := policy.LastShown(&m)
-	return last.ID, ok && len(problems) == 0
+	if !ok || len(problems) > 0 {
+		return "", false
+	}
+	return last.ID(), true
 }
