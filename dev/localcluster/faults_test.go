@@ -286,7 +286,7 @@ func faultLines() []faultLine {
 		{
 			// A host doesn't tell that a wave isn't open.
 			id: hostsim.F23, alone: true, history: updated, asked: 1,
-			first: func(p *patient) { p.wave(time.Hour) },
+			first: func(p *patient) { releases(version(0))(p); p.wave(time.Hour) },
 			story: []scene{sees(planned(policy.ReasonUpToDate, "nothing newer is offered"), func(p *patient) { p.wave(0) })},
 		},
 		{

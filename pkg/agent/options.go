@@ -53,7 +53,7 @@ func ProxyIn(namespace string) string { return "update-operator-proxy." + namesp
 // AddFlags defines the flags on fs, with what o holds as defaults.
 func (o *Options) AddFlags(fs *flag.FlagSet) {
 	fs.StringVar(&o.NodeName, "node-name", o.NodeName, "name of the node that this agent runs on (default from the environment: NODE_NAME)")
-	fs.StringVar(&o.ProxyServer, "proxy-server", o.ProxyServer, "https URL of the proxy, best by the Service's cluster IP")
+	fs.StringVar(&o.ProxyServer, "proxy-server", o.ProxyServer, "https URL of the proxy, best by the Service's cluster IP, which needs no DNS")
 	fs.StringVar(&o.ProxyServerName, "proxy-server-name", o.ProxyServerName, "name that the proxy's certificate must carry, and by which it is looked for when it doesn't answer at -proxy-server")
 	fs.StringVar(&o.CAFile, "proxy-ca-file", o.CAFile, "file with the proxy's CA; it may change at any time")
 	fs.StringVar(&o.TokenFile, "token-file", o.TokenFile, "file with the token for the proxy; it may change at any time")

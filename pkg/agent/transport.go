@@ -62,13 +62,20 @@ func (w *way) connect(ctx context.Context, network, addr string, byName bool) (n
 	if err != nil {
 		return nil, err
 	}
+	addrs := []string{addr}
 	if byName {
-		if addr, err = w.lookUp(ctx, addr); err != nil {
+		if addrs, err = w.lookUp(ctx, addr); err != nil {
 			return nil, err
 		}
 	}
 	dialer := net.Dialer{Timeout: dialTimeout, KeepAlive: pingAfter}
-	conn, err := dialer.DialContext(ctx, network, addr)
+	var conn net.Conn
+	for _, a := range addrs {
+		// A name may stand for an address of each family, of which one leads nowhere.
+		if conn, err = dialer.DialContext(ctx, network, a); err == nil {
+			break
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -87,11 +94,11 @@ func (w *way) connect(ctx context.Context, network, addr string, byName bool) (n
 	return secured, nil
 }
 
-// lookUp returns addr with the address that the proxy's name stands for.
-func (w *way) lookUp(ctx context.Context, addr string) (string, error) {
+// lookUp returns addr with each address that the proxy's name stands for.
+func (w *way) lookUp(ctx context.Context, addr string) ([]string, error) {
 	_, port, err := net.SplitHostPort(addr)
 	if err != nil {
-		return "", errors.Wrap(err, "reading the proxy's address")
+		return nil, errors.Wrap(err, "reading the proxy's address")
 	}
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
@@ -100,9 +107,12 @@ func (w *way) lookUp(ctx context.Context, addr string) (string, error) {
 		err = errors.New("it stands for no address")
 	}
 	if err != nil {
-		return "", errors.Wrapf(err, "looking up %s, since the proxy did not answer at %s", w.cfg.ServerName, addr)
+		return nil, errors.Wrapf(err, "looking up %s, since the proxy did not answer at %s", w.cfg.ServerName, addr)
 	}
-	return net.JoinHostPort(hosts[0], port), nil
+	for i := range hosts {
+		hosts[i] = net.JoinHostPort(hosts[i], port)
+	}
+	return hosts, nil
 }
 
 func readCAs(path string) (*x509.CertPool, error) {

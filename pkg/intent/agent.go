@@ -307,10 +307,7 @@ func orUnknown(version string) string {
 func prepare(v View, answer marker.State) Step {
 	h, target := v.Host, v.Intent.Target
 	if h.Version == target {
-		if answer != marker.StateReady {
-			return report(marker.StateReady, "already running %s", target)
-		}
-		return keepFresh(v)
+		return arrived(v, answer)
 	}
 	if answer == marker.StateError {
 		return keepFresh(v)
@@ -347,11 +344,22 @@ func prepare(v View, answer marker.State) Step {
 	return ask(v, answer, CommandPrepare)
 }
 
+// arrived is the end of an intent whose target runs already.
+func arrived(v View, answer marker.State) Step {
+	if answer != marker.StateReady {
+		return report(marker.StateReady, "already running %s", v.Intent.Target)
+	}
+	return keepFresh(v)
+}
+
 // confirm looks once more, before the node is taken out of service for it, whether what was prepared stands and the
 // repository answers: an activation loads that too. Nothing on the host is changed.
 func confirm(v View, answer marker.State) Step {
 	h, target := v.Host, v.Intent.Target
+	asked := v.Asked.Command == CommandRefresh && v.Asked.ID == v.Intent.ID
 	switch {
+	case h.Version == target:
+		return arrived(v, answer)
 	case answer == marker.StateError || h.Locked && answer == marker.StateReady:
 		return keepFresh(v)
 	case h.Locked:
@@ -360,10 +368,25 @@ func confirm(v View, answer marker.State) Step {
 		return keep(v)
 	case !stands(h, target) || !staged(h, target) && !proven(v):
 		return report(marker.StateError, "%s", preparedIsGone)
-	case v.Asked.Command == CommandRefresh && v.Asked.ID == v.Intent.ID && v.Host.Last.Timestamp != v.Asked.Before && chosen(h, target):
+	case asked && h.Last.Timestamp != v.Asked.Before && chosen(h, target):
 		return report(marker.StateReady, "")
+	case asked && h.Last.OfRepository && v.Now.Add(lastTry).Before(v.Intent.Until):
+		return confirmAgainLater(v)
 	}
 	return refresh(v)
+}
+
+// confirmAgainLater waits for a repository that did not answer: what is staged stands, and the node serves. The host's
+// word is told meanwhile.
+func confirmAgainLater(v View) Step {
+	message := refreshing + problem(v.Host)
+	switch {
+	case v.Report.Answer(v.Intent.ID) != marker.StateBusy || v.Report.Message != message:
+		return report(marker.StateBusy, "%s", message)
+	case v.Now.Sub(v.Asked.At) < refreshAgain:
+		return wait(v.Asked.At.Add(refreshAgain).Sub(v.Now))
+	}
+	return command(CommandRefresh)
 }
 
 // refresh asks the host once, for the intent, whether it still offers the target.
@@ -435,9 +458,10 @@ func stands(h Host, target string) bool {
 }
 
 // proven reports whether the report before the intent's answer proves the stage: it is the one on the prepare, since
-// only then the intent is issued.
+// only then the intent is issued. A confirmation that is busy was begun on such a report.
 func proven(v View) bool {
-	return v.Report.State == marker.StateReady && v.Report.BootID == v.Host.BootID
+	confirms := v.Intent.Action == marker.ActionConfirmUpdate && v.Report.Answer(v.Intent.ID) == marker.StateBusy
+	return v.Report.BootID == v.Host.BootID && (v.Report.State == marker.StateReady || confirms)
 }
 
 // overwritten reports whether the last command was a prepare of something else, or one that failed. The host's record

@@ -225,13 +225,27 @@ func TestNextConfirm(t *testing.T) {
 		v.Host.State, v.Host.Staged, v.Host.Chosen, v.Host.ChosenKnown = intent.HostStaged, v2, v2, true
 		v.Host.Last = intent.LastCommand{Command: intent.CommandRefresh, Success: true, Timestamp: "t3"}
 	})
+	down := host(intent.HostStaged, intent.LastCommand{Command: intent.CommandRefresh, Timestamp: "t9", Problem: "no route", OfRepository: true})
+	told := with(func(v *intent.View) {
+		answered(marker.StateBusy)(v)
+		v.Report.Message = "refreshing what is available: no route"
+	})
 	check(t, marker.ActionConfirmUpdate, []line{
 		{"the repository is asked", []change{staged}, "ask refresh"},
 		{"it is asked again for this intent, however lately for another", []change{looked}, "ask refresh"},
 		{"it is at it", []change{locked(time.Second), asked(intent.CommandRefresh, "t2")}, "wait"},
 		{"somebody else's command takes too long", []change{locked(26 * time.Minute)}, "say error: the host has been busy..."},
 		{"it answers, and what is staged stands", []change{looked, asked(intent.CommandRefresh, "t2")}, "say ready"},
-		{"it is down", []change{host(intent.HostStaged, failed(intent.CommandRefresh, "no route")), asked(intent.CommandRefresh, "t2")}, "say error: refreshing what is available: no route"},
+		{"the refresh fails by itself", []change{host(intent.HostStaged, failed(intent.CommandRefresh, "no route")), asked(intent.CommandRefresh, "t2")}, "say error: refreshing what is available: no route"},
+		{"it is down: what is staged stands, and the host's word is told", []change{down, asked(intent.CommandRefresh, "t2")}, "say busy: refreshing what is available: no route"},
+		{"which is told once", []change{down, asked(intent.CommandRefresh, "t2"), told}, "wait"},
+		{"and tried again", []change{down, asked(intent.CommandRefresh, "t2"), told, with(func(v *intent.View) { v.Asked.At = v.Now.Add(-2 * time.Minute) })}, "ask refresh"},
+		{"by a new process at once", []change{down, told}, "ask refresh"},
+		{"it is back", []change{looked, told, asked(intent.CommandRefresh, "t2")}, "say ready"},
+		{"not for ever", []change{down, asked(intent.CommandRefresh, "t2"), told, with(func(v *intent.View) { v.Intent.Until = v.Now.Add(time.Minute) })}, "say error: refreshing what is available: no route"},
+		{"the host was rebooted while it was down", []change{booted(v1), told}, "say error: the prepared update is gone..."},
+		{"the target runs, by somebody else's reboot", []change{booted(v2)}, "say ready: already running 1.2.0"},
+		{"also after the answer", []change{booted(v2), answered(marker.StateReady)}, "ask refresh"},
 		{"the refresh left no record", []change{staged, asked(intent.CommandRefresh, "t2"), unchanged(3)}, "say error: refreshing what is available: the host's command ended without a record"},
 		{"it offers another version", []change{looked, asked(intent.CommandRefresh, "t2"), with(func(v *intent.View) { v.Host.Chosen = v3 })}, "say error: the host does not offer 1.2.0 any more"},
 		{"the host was rebooted", []change{booted(v1)}, "say error: the prepared update is gone..."},

@@ -44,7 +44,8 @@ const (
 func States() []State { return []State{StateBusy, StateReady, StateError} }
 
 // Protocol is the version of the protocol that this build's agent speaks and its controller asks for.
-const Protocol = 1
+// 2 knows ActionConfirmUpdate.
+const Protocol = 2
 
 // Limits on values, in bytes. What is longer is not read.
 const (

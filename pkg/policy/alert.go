@@ -38,7 +38,7 @@ func (p *planner) alerted() (v verdict, asking bool) {
 	again := a.At.Add(alertsFor)
 	if a.Failed != "" {
 		p.wakeAt(again)
-		return verdict{ReasonAlertsUnknown, say("nobody can tell which alerts stand, so nothing starts: {s}").with(a.Failed).over(again)}, false
+		return verdict{ReasonAlertsUnknown, say("nobody can tell which alerts stand, so nothing starts: {s}").with(a.Failed).over(again).aging()}, false
 	}
 	if names := set.keeping(a.Standing); len(names) > 0 {
 		p.wakeAt(again)
@@ -46,7 +46,7 @@ func (p *planner) alerted() (v verdict, asking bool) {
 		if len(names) > maxNames {
 			names, more = names[:maxNames], " and others"
 		}
-		return verdict{ReasonAlertsFiring, say("alerts keep everything from starting: {s}{s2}").with(strings.Join(names, ", "), more).over(again)}, false
+		return verdict{ReasonAlertsFiring, say("alerts keep everything from starting: {s}{s2}").with(strings.Join(names, ", "), more).over(again).aging()}, false
 	}
 	return verdict{}, false
 }

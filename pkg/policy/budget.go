@@ -259,7 +259,7 @@ func noneOf(what string) Sentence {
 }
 
 func limited(b *budget) Sentence {
-	s := say("of {s} at most {n2} may be unavailable, and {n} are: {holders}").count(b.used(), b.limit).with(b.of)
+	s := say("of {s} at most {n2} may be unavailable, and {n} are, or go next: {holders}").count(b.used(), b.limit).with(b.of)
 	s.holders = b
 	return s
 }

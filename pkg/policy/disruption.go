@@ -227,7 +227,7 @@ func (p *planner) rebooting(n *fleet.Node) {
 		return
 	}
 	if why, again := strings.CutPrefix(m.Report.Message, intent.ActivatingAgain); again && m.Report.Answer(m.Intent.ID) == marker.StateBusy && m.Report.ActivatedID != m.Intent.ID {
-		p.wait(n, phase, ReasonRebooting, say("the agent activates {s} again and again, since the host says: {s2}").with(m.Intent.Target, why))
+		p.wait(n, phase, ReasonRebooting, say("the agent activates {s} again and again, since the host says: {s2}").with(m.Intent.Target, why).aging())
 		return
 	}
 	p.wait(n, phase, ReasonRebooting, say("the host reboots into {s}").with(m.Intent.Target))

@@ -28,7 +28,7 @@ func node(name string, changes ...change) fleet.Node {
 		Forecast: &fleet.Forecast{At: now},
 		Marks: marker.Marks{
 			Intent: marker.Intent{ID: "i1", Action: marker.ActionStabilize, Time: now.Add(-time.Minute), Until: now.Add(time.Minute)},
-			Report: marker.Report{ActiveID: "i1", State: marker.StateReady, Current: v1, BootID: "b1", Protocol: 1},
+			Report: marker.Report{ActiveID: "i1", State: marker.StateReady, Current: v1, BootID: "b1", Protocol: marker.Protocol},
 		},
 	}
 	for _, c := range changes {

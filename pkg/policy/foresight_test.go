@@ -139,3 +139,32 @@ func TestBlockedNodesComeLast(t *testing.T) {
 	assert.Equal(t, verdict(s), "Prepared Cordon Cordoned")
 	assert.Equal(t, len(out.Steps), 4, "one start, and three that read why they wait")
 }
+
+// A node that has been staged for long is asked whether its repository answers only once nothing else is in the way of its
+// cordon: one that alerts or a budget keep would be asked again and again.
+func TestConfirmationComesLast(t *testing.T) {
+	staged := func(look change) fleet.Snapshot {
+		return fleetOf([]fleet.Node{node("a", prepared, issued(time.Hour), look), node("c")})
+	}
+	free := found(time.Second, fleet.ObstacleNone, -time.Second)
+	alarmed := staged(free)
+	alarmed.Alerts = &fleet.Alerts{At: now, URL: "http://prometheus", Standing: []fleet.Alert{{Name: "NodeDown"}}}
+	for _, tc := range []struct {
+		name string
+		s    fleet.Snapshot
+		want string
+	}{
+		{"alerts stand", alarmed, "Prepared wait AlertsFiring"},
+		{"a budget was in the way, and may not be any more", staged(found(time.Minute, fleet.ObstacleBudget, -time.Second)), "Prepared Look Looking"},
+		{"nothing is in the way", staged(free), "Prepared Confirm Confirming"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			set := policy.DefaultSettings()
+			if tc.s.Alerts != nil {
+				set.Alerts.URL = "http://prometheus"
+			}
+			s, _ := find(t, policy.Plan(tc.s, set), "a")
+			assert.Equal(t, verdict(s), tc.want)
+		})
+	}
+}

@@ -79,9 +79,9 @@ func (p *planner) hasAll(w wave, before *part) verdict {
 	}
 	switch {
 	case before.members == 0:
-		return verdict{ReasonAfterGroup, say("group {s} goes first, and no node is in it").with(name)}
+		return verdict{ReasonAfterGroup, say("group {s} goes first, and no node is in it").with(name).aging()}
 	case asked == 0:
-		return verdict{ReasonAfterGroup, say("group {s} goes first, and all of its nodes are on their way out of the cluster").with(name)}
+		return verdict{ReasonAfterGroup, say("group {s} goes first, and all of its nodes are on their way out of the cluster").with(name).aging()}
 	}
 	return verdict{}
 }
@@ -95,13 +95,13 @@ func (p *planner) hasSoaked(n *fleet.Node, w wave, name string) verdict {
 	}
 	switch {
 	case len(n.Problems) > 0 || m.Report.Current == "" || !has(m.Report.Current):
-		return verdict{ReasonAfterGroup, say("group {s} goes first, and {s2} in it does not run {s3} yet").with(name, n.Name, w.version)}
+		return verdict{ReasonAfterGroup, say("group {s} goes first, and {s2} in it does not run {s3} yet").with(name, n.Name, w.version).aging()}
 	case n.Disrupted() || n.Phase() == intent.PhaseResetting || !n.Ready:
-		return verdict{ReasonAfterGroup, say("group {s} goes first, and {s2} in it is not back in service with {s3} yet").with(name, n.Name, w.version)}
+		return verdict{ReasonAfterGroup, say("group {s} goes first, and {s2} in it is not back in service with {s3} yet").with(name, n.Name, w.version).aging()}
 	}
 	if end := p.hasSince(n, w, has).Add(w.group.group.AfterSoak); p.Now.Before(end) {
 		p.wakeAt(end)
-		return verdict{ReasonAfterGroup, say("group {s} goes first, and {s2} in it must run {s3} until {t}").with(name, n.Name, w.version).at(end).over(end)}
+		return verdict{ReasonAfterGroup, say("group {s} goes first, and {s2} in it must run {s3} until {t}").with(name, n.Name, w.version).at(end).over(end).aging()}
 	}
 	return verdict{}
 }

@@ -60,7 +60,8 @@ type planner struct {
 	both [2]*part
 	// lost and staging are counts of the fleet as the plan leaves it; late are those that are Lost, or will
 	// be when this process has passed over them. schedulable are the cluster's nodes that could take pods, and stay.
-	lost, late, staging, schedulable int
+	// confirming are asked whether what they have staged stands.
+	lost, late, staging, confirming, schedulable int
 	// staying is how many nodes the cluster has, but for those that are on their way out.
 	staying int
 	// agents is how many nodes of the plan have a Ready agent.
@@ -134,7 +135,11 @@ func (p *planner) count() {
 		switch n.Phase() {
 		case intent.PhasePreparing:
 			// An attempt on a node that isn't ours any more has no deadline: it would keep its place for ever.
-			if n.Interface == fleet.InterfaceUpdateAPI {
+			switch {
+			case n.Interface != fleet.InterfaceUpdateAPI:
+			case n.Marks.Intent.Action == marker.ActionConfirmUpdate:
+				p.confirming++
+			default:
 				p.staging++
 			}
 		case intent.PhaseIdle:

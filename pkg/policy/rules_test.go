@@ -380,7 +380,7 @@ func TestForeignCordonSaysUntilWhen(t *testing.T) {
 	theirs := node("b", func(n *fleet.Node) { n.Unschedulable, n.UnavailableSince = true, now.Add(-20*time.Minute) })
 	got, _ := find(t, policy.Plan(fleetOf([]fleet.Node{node("a", prepared), theirs}), policy.DefaultSettings()), "a")
 	assert.Equal(t, got.Reason, policy.ReasonUnavailableLimit)
-	assert.Equal(t, got.Sentence.String(), "staged; of the fleet at most 1 may be unavailable, and 1 are: "+
+	assert.Equal(t, got.Sentence.String(), "staged; of the fleet at most 1 may be unavailable, and 1 are, or go next: "+
 		"b (not by the operator's doing; counts until it is back in service, or 2026-09-20 10:40:00 UTC)")
 }
 

@@ -25,6 +25,8 @@ type Sentence struct {
 	until time.Time
 	// names: it differs from one moment to the next only if it names something else.
 	names bool
+	// aged: it names what another moment would not.
+	aged bool
 }
 
 // say is a sentence; {s}, {s2}, {s3}, {n}, {n2}, {t}, {d} and {holders} stand for what the methods fill in.
@@ -68,7 +70,7 @@ func (s Sentence) naming() Sentence {
 // ages reports whether something else may be true while the same is waited for: what is counted, who is named beside others,
 // and what was seen.
 func (s Sentence) ages() bool {
-	return !s.names && (s.form == "{s}" || strings.Contains(s.form, "{n}") || strings.Contains(s.form, "{holders}"))
+	return !s.names && (s.aged || s.form == "{s}" || strings.Contains(s.form, "{n}") || strings.Contains(s.form, "{holders}"))
 }
 
 // mark is the sentence on a Node, where it stands for as long as the reason does. One that ages says of which moment it is,
@@ -79,6 +81,12 @@ func (s Sentence) mark(r Reason, now time.Time) *marker.Waiting {
 	}
 	when := " (at " + clock(now) + ")"
 	return &marker.Waiting{Reason: string(r), Message: marker.Clip(s.String(), marker.MaxMessage-len(when)) + when}
+}
+
+// aging is a sentence that names what may be over while the same is waited for.
+func (s Sentence) aging() Sentence {
+	s.aged = true
+	return s
 }
 
 // after puts words before a sentence, in which {v} stands for v.

@@ -23,17 +23,29 @@ func (p *planner) preparing(n *fleet.Node) {
 		p.giveBack(n, phase, ReasonPrepareFailed, m.Report.Message, true)
 	case m.Paused:
 		p.giveBack(n, phase, ReasonPaused, "paused: "+orNoReason(m.PausedReason), false)
-	case p.past(n, m.Intent.Time, p.set.Deadlines.Prepare):
+	case p.past(n, m.Intent.Time, p.within(m)):
 		p.giveBack(n, phase, ReasonPrepareDeadline,
-			fmt.Sprintf("the agent did not %s %s within %s", wanted(m), m.Intent.Target, p.set.Deadlines.Prepare), true)
+			fmt.Sprintf("the agent did not %s %s within %s", wanted(m), m.Intent.Target, p.within(m)), true)
 	case !n.AgentReady:
 		p.wait(n, phase, ReasonAgentNotReady, say("to {s} {s2}; no agent pod is Ready on the node").with(wanted(m), m.Intent.Target))
 	case m.Intent.Action == marker.ActionConfirmUpdate:
 		p.reserve(n)
+		if m.Report.Answer(m.Intent.ID) == marker.StateBusy && m.Report.Message != "" {
+			p.wait(n, phase, ReasonHostError, say("staged; {s}; the host is asked again and again, and the node serves meanwhile").with(m.Report.Message).aging())
+			return
+		}
 		p.wait(n, phase, ReasonConfirming, confirming(m.Intent.Target))
 	default:
 		p.wait(n, phase, ReasonPreparing, say("the agent stages {s}").with(m.Intent.Target))
 	}
+}
+
+// within is how long the agent of a node may take.
+func (p *planner) within(m *marker.Marks) time.Duration {
+	if m.Intent.Action == marker.ActionConfirmUpdate {
+		return confirmFor
+	}
+	return p.set.Deadlines.Prepare
 }
 
 // wanted is what the agent of a node is to do with the target, as a word.
@@ -75,20 +87,31 @@ func (p *planner) hold(n *fleet.Node, r Reason, s Sentence) {
 	}
 }
 
-// confirmAfter is how long after it was asked to stage a node is asked, before its cordon, whether its repository still
-// answers: an activation needs that too, and fails on a drained node if it doesn't.
-const confirmAfter = 10 * time.Minute
+const (
+	// confirmAfter is how long after it was asked to stage a node is asked, before its cordon, whether its repository still
+	// answers: an activation needs that too, and fails on a drained node if it doesn't.
+	confirmAfter = 10 * time.Minute
+	// confirmFor is how long an agent may take to answer that, and how long after the question the answer is good. It is
+	// longer than an agent's patience with a locked host, so that an answer is never too old as it comes.
+	confirmFor = intent.BusyPatience + 5*time.Minute
+	// confirmProtocol is the first protocol that knows the question.
+	confirmProtocol = 2
+)
 
 // doubtful reports whether a staged node has waited for long since its agent last heard from the repository.
 func (p *planner) doubtful(n *fleet.Node) bool {
-	return p.Now.Sub(n.Marks.Intent.Time) > confirmAfter
+	after := confirmAfter
+	if n.Marks.Intent.Action == marker.ActionConfirmUpdate {
+		after = confirmFor
+	}
+	return n.Marks.Report.Protocol >= confirmProtocol && p.Now.Sub(n.Marks.Intent.Time) > after
 }
 
 // confirm asks the agent of a staged node to look once more.
 func (p *planner) confirm(n *fleet.Node) {
 	p.reserve(n)
 	message := confirming(n.Marks.Intent.Target).String()
-	c := begin(n, p.Now, marker.ActionConfirmUpdate, p.set.Deadlines.Prepare, ReasonConfirming, message)
+	c := begin(n, p.Now, marker.ActionConfirmUpdate, confirmFor, ReasonConfirming, message)
 	p.step(n, intent.PhasePrepared, intent.ActConfirm, ReasonConfirming, message, c)
 }
 

@@ -42,7 +42,7 @@ func (p *planner) stopped() verdict {
 		p.wakeAt(p.Now.Add(stateAgain))
 		return verdict{ReasonStateUnreadable, verbatim(p.SlotsProblem)}
 	case p.NoPolicy:
-		return verdict{ReasonPolicyUnreadable, say("there is no policy to go by: {s}").with(p.PolicyProblem)}
+		return verdict{ReasonPolicyUnreadable, say("there is no policy to go by: {s}").with(p.PolicyProblem).aging()}
 	// A new leader doesn't call a node Lost at its first look, and starts nothing that it would regret at
 	// its second.
 	case p.late > p.maxLost(p.fleet.members):
@@ -95,7 +95,7 @@ func (p *planner) pausedWord(g *part) verdict {
 		if pause != p.set.Pause {
 			of = g.of
 		}
-		return verdict{ReasonPolicyPaused, say("{s} is paused: {s2}").with(of, orNoReason(pause.Reason))}
+		return verdict{ReasonPolicyPaused, say("{s} is paused: {s2}").with(of, orNoReason(pause.Reason)).aging()}
 	}
 	for _, part := range []*part{p.fleet, g} {
 		if part.rules.MaxUnavailable.None() {
@@ -145,10 +145,6 @@ func (p *planner) disrupt(c *candidate) {
 	if p.obstructed(c) {
 		return
 	}
-	if !held && p.doubtful(n) {
-		p.confirm(n)
-		return
-	}
 	if v, asking := p.alerted(); asking {
 		// A slot that it holds stays its own for the moment.
 		p.stand(n, intent.PhasePrepared, "", v.reason, v.sentence.after(Staged, ""))
@@ -158,6 +154,10 @@ func (p *planner) disrupt(c *candidate) {
 		return
 	}
 	if p.unseen(c, counted) {
+		return
+	}
+	if !held && p.doubtful(n) {
+		p.confirm(n)
 		return
 	}
 	at := p.Now.Truncate(time.Millisecond)
@@ -197,7 +197,7 @@ func (p *planner) parts(c *candidate) []*part {
 // for example, may wait for ever, and isn't waited for. Those that are staged were asked before the controller's own node in
 // this pass; what keeps them back, no other node to take their pods for example, needn't keep it back.
 func (p *planner) othersFirst() bool {
-	return p.staging > 0 || slices.ContainsFunc(p.toStage, func(c candidate) bool {
+	return p.staging+p.confirming > 0 || slices.ContainsFunc(p.toStage, func(c candidate) bool {
 		return p.mayStart(&c, c.Marks.Report.Available).reason == "" && p.windowOf(c.part).stage.reason == ""
 	})
 }

@@ -16,7 +16,7 @@ func Pause(content []byte) *policy.Pause {
 	}
 	fields := doc.Content[0].Content
 	for i := 0; i+1 < len(fields); i += 2 {
-		if fields[i].Value == "pause" && fields[i+1].Tag != "!!null" {
+		if fields[i].Value == "pause" && meant(fields[i+1]).ShortTag() != nullTag {
 			return anyPause(fields[i+1])
 		}
 	}
