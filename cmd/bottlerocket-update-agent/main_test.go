@@ -8,6 +8,14 @@ import (
 	"gotest.tools/v3/assert"
 )
 
+// The agent's own program goes by the namespace of its pod too (issue 14, F3).
+func TestNamespaceOfThePod(t *testing.T) {
+	var stdout, stderr bytes.Buffer
+	env := func(name string) string { return map[string]string{"POD_NAMESPACE": "ops"}[name] }
+	assert.Equal(t, run(t.Context(), []string{"-help"}, env, &stdout, &stderr), exitOK)
+	assert.Assert(t, strings.Contains(stdout.String(), "update-operator-proxy.ops.svc"), stdout.String())
+}
+
 func TestRun(t *testing.T) {
 	env := func(node string) func(string) string {
 		return func(key string) string {

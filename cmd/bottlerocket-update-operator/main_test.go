@@ -72,6 +72,21 @@ func TestVersionAndHelp(t *testing.T) {
 	assert.Equal(t, errs.String(), "")
 }
 
+// In another namespace all programs go by it, and by the names that follow from it (issue 14, F3).
+func TestNamespaceOfThePod(t *testing.T) {
+	env := func(name string) string { return map[string]string{"POD_NAMESPACE": "ops"}[name] }
+	for mode, want := range map[string][]string{
+		"-controller": {`(default "ops")`}, "-proxy": {`(default "ops")`, "update-operator-proxy.ops.svc"}, "-agent": {"update-operator-proxy.ops.svc"},
+	} {
+		var out, errs bytes.Buffer
+		assert.Equal(t, run(t.Context(), []string{mode, "-help"}, env, &out, &errs), exitOK)
+		for _, w := range want {
+			assert.Check(t, strings.Contains(out.String(), w), "%s: %s", mode, w)
+		}
+		assert.Check(t, !strings.Contains(out.String(), `"bottlerocket"`) && !strings.Contains(out.String(), ".bottlerocket.svc"), mode)
+	}
+}
+
 // -check-policy tells every mistake of a file, a line each, and nothing of what it would do with the rest.
 func TestCheckPolicy(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "policy.yaml")
