@@ -158,6 +158,11 @@ func report(s marker.State, format string, args ...any) Step {
 	return Step{Kind: StepReport, State: s, Message: fmt.Sprintf(format, args...)}
 }
 
+// told reports whether the report that stands has the message, as it is written.
+func told(v View, message string) bool {
+	return v.Report.Message == marker.Clip(message, marker.MaxMessage)
+}
+
 // keepFresh refreshes what is available when it is due, and rests else.
 func keepFresh(v View) Step {
 	if step, ok := settle(v, CommandRefresh); ok {
@@ -238,7 +243,7 @@ func stabilize(v View, answer marker.State) Step {
 		return keepFresh(v)
 	}
 	if foreign := foreignActivation(v.Host); foreign != "" {
-		if answer != marker.StateError || v.Report.Message != foreign {
+		if answer != marker.StateError || !told(v, foreign) {
 			return report(marker.StateError, "%s", foreign)
 		}
 		return keepFresh(v)
@@ -251,7 +256,7 @@ func stabilize(v View, answer marker.State) Step {
 		return step
 	}
 	if blind := unrefreshed(v); blind != "" {
-		if answer != marker.StateError || v.Report.Message != blind {
+		if answer != marker.StateError || !told(v, blind) {
 			return report(marker.StateError, "%s", blind)
 		}
 		return keepFresh(v)
@@ -381,7 +386,7 @@ func confirm(v View, answer marker.State) Step {
 func confirmAgainLater(v View) Step {
 	message := refreshing + problem(v.Host)
 	switch {
-	case v.Report.Answer(v.Intent.ID) != marker.StateBusy || v.Report.Message != message:
+	case v.Report.Answer(v.Intent.ID) != marker.StateBusy || !told(v, message):
 		return report(marker.StateBusy, "%s", message)
 	case v.Now.Sub(v.Asked.At) < refreshAgain:
 		return wait(v.Asked.At.Add(refreshAgain).Sub(v.Now))
@@ -568,7 +573,7 @@ func continueReboot(v View) Step {
 			return report(marker.StateError, "activating %s: %s", v.Intent.Target, vanished(v.Asked))
 		case !h.Last.OfRepository || !v.Now.Add(lastTry).Before(v.Intent.Until):
 			return report(marker.StateError, "activating %s: %s", v.Intent.Target, problem(h))
-		case v.Now.Sub(a.At) < activateAgain && v.Report.Message != activatingAgain(v):
+		case v.Now.Sub(a.At) < activateAgain && !told(v, activatingAgain(v)):
 			return report(marker.StateBusy, "%s", activatingAgain(v))
 		case v.Now.Sub(a.At) < activateAgain:
 			return wait(a.At.Add(activateAgain).Sub(v.Now))

@@ -83,6 +83,11 @@ func silent(v *intent.View) {
 	v.Host.Chosen, v.Host.SawNothing = "", true
 }
 
+// endless is a host that failed to refresh with more to say than a message holds.
+func endless(v *intent.View) {
+	host(intent.HostIdle, failed(intent.CommandRefresh, "no route  to "+strings.Repeat("a far  host ", 30)))(v)
+}
+
 func locked(since time.Duration) change {
 	return func(v *intent.View) {
 		v.Host = intent.Host{BootID: v.Host.BootID, Version: v.Host.Version, Locked: true}
@@ -160,6 +165,10 @@ func TestNextStabilize(t *testing.T) {
 		{"the refresh failed, and none is known: that isn't up to date", []change{unoffered, host(intent.HostIdle, failed(intent.CommandRefresh, "no route"))}, "say error: refreshing what is available: no route"},
 		{"which is told once", []change{unoffered, host(intent.HostIdle, failed(intent.CommandRefresh, "no route")), answered(marker.StateError),
 			with(func(v *intent.View) { v.Report.Message = "refreshing what is available: no route" })}, "rest"},
+		{"as it is written, without its double spaces and its end, and then it is asked again", []change{unoffered, endless, answered(marker.StateError), func(v *intent.View) {
+			v.Report.Message = marker.Clip("refreshing what is available: "+v.Host.Last.Problem, marker.MaxMessage)
+			v.RefreshTried = v.Now.Add(-time.Hour)
+		}}, "ask refresh"},
 		{"also if it was up to date before", []change{unoffered, host(intent.HostIdle, failed(intent.CommandRefresh, "no route")), answered(marker.StateReady)}, "say error: refreshing what is available: no route"},
 		{"the refresh left no record", []change{unoffered, host(intent.HostIdle, intent.LastCommand{}), asked(intent.CommandRefresh, ""), unchanged(3)}, "say error: refreshing what is available: the host's command ended without a record"},
 		{"the refresh was asked for, and the host has not looked", []change{unoffered, host(intent.HostUninitialized, intent.LastCommand{})}, "say error: refreshing what is available: the host has not looked since it booted"},

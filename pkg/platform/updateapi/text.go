@@ -40,7 +40,7 @@ const (
 func oneLine(s string) string {
 	s = strings.Join(strings.Fields(strings.ToValidUTF8(s, "?")), " ")
 	if len(s) > maxLine {
-		s = cutBefore(s, headLen) + gap + cutAfter(s, len(s)-(maxLine-headLen-len(gap)))
+		s = strings.TrimRight(cutBefore(s, headLen), " ") + gap + strings.TrimLeft(cutAfter(s, len(s)-(maxLine-headLen-len(gap))), " ")
 	}
 	return printable(s)
 }
