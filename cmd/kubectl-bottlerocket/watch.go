@@ -14,8 +14,8 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
 )
 
-// watchAgain is how often the plan of the whole fleet is looked at: Nodes of a large one change all the time, and the plan is
-// the leader's to make.
+// watchAgain is how often the plan of the whole fleet is looked at: Nodes of a large one change all the time, and the
+// plan is the leader's to make.
 const watchAgain = 5 * time.Second
 
 // gone stands in the column of phases when a node has left the operator's care.

@@ -130,8 +130,9 @@ func moved(t *testing.T, namespace string) string {
 	return strings.NewReplacer("namespace: "+Namespace+"\n", "namespace: "+namespace+"\n", "\n  name: "+Namespace+"\n", "\n  name: "+namespace+"\n").Replace(string(text))
 }
 
-// In another namespace everything moves along: the policies match the accounts there, nothing names the old namespace, and
-// the programs know theirs by their pods. A policy that doesn't match is found out by whom it should hold.
+// In another namespace everything moves along: the policies match the accounts there, nothing names the old
+// namespace, and the programs know theirs by their pods. A policy that doesn't match is found out by whom it should
+// hold.
 func TestAnotherNamespace(t *testing.T) {
 	text := moved(t, "ops")
 	for i, line := range strings.Split(text, "\n") {

@@ -198,8 +198,8 @@ func TestHostShortOfMemory(t *testing.T) {
 	assert.Assert(t, w.clock.Now().Sub(begun) <= 3*time.Minute)
 }
 
-// The first refresh of a boot that is called done without having looked (F34) doesn't make a host up to date: it is told,
-// and tried again within minutes.
+// The first refresh of a boot that is called done without having looked (F34) doesn't make a host up to date: it is
+// told, and tried again within minutes.
 func TestARefreshThatDidNotLook(t *testing.T) {
 	w := newWorld(t)
 	assert.NilError(t, w.host.SetFaults(hostsim.Fault{ID: hostsim.F34, Count: 1}))

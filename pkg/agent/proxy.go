@@ -36,7 +36,8 @@ type ProxyConfig struct {
 	Server, ServerName string
 	// TokenFile and CAFile may change at any time.
 	TokenFile, CAFile string
-	// Lookup finds the addresses of ServerName when nothing that can be trusted answers at Server; nil: only Server is tried.
+	// Lookup finds the addresses of ServerName when nothing that can be trusted answers at Server; nil: only Server is
+	// tried.
 	Lookup func(ctx context.Context, host string) ([]string, error)
 }
 

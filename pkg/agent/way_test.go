@@ -127,8 +127,8 @@ func TestFailedActivationEndsInAnErrorWithoutAReboot(t *testing.T) {
 	assert.Equal(t, w.host.Snapshot().Counters.RebootsAsked, 0)
 }
 
-// A node that has waited for its turn is asked once more before it is taken out of service, and a repository that is down
-// by then is told while the node still serves; nothing is written to its disk again.
+// A node that has waited for its turn is asked once more before it is taken out of service, and a repository that is
+// down by then is told while the node still serves; nothing is written to its disk again.
 func TestARepositoryThatIsDownBeforeTheCordon(t *testing.T) {
 	w := newWorld(t)
 	w.staged()

@@ -8,9 +8,9 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// wall finds out, once in a process, whether an admission policy holds the proxy's account to what agents may write. The
-// proxy judges every write itself; the wall is for the case that it is the proxy that was taken over. Its zero value asks
-// nothing.
+// wall finds out, once in a process, whether an admission policy holds the proxy's account to what agents may write.
+// The proxy judges every write itself; the wall is for the case that it is the proxy that was taken over. Its zero
+// value asks nothing.
 type wall struct {
 	walled  func(ctx context.Context, node string) (bool, error)
 	missing prometheus.Gauge

@@ -19,8 +19,8 @@ type Cluster interface {
 	// Write changes one node if nothing was written to it since, else it is kube.ErrConflict.
 	Write(ctx context.Context, node string, c *policy.Change) error
 	// State returns what the controller's own object says, as last seen, and ForgetSlots makes the next look a live one.
-	// ChangeSlots changes the slot holders by compare-and-swap, and so do RecordVersions and RecordPolicy with the versions
-	// that are known and that there is a policy.
+	// ChangeSlots changes the slot holders by compare-and-swap, and so do RecordVersions and RecordPolicy with the
+	// versions that are known and that there is a policy.
 	State(ctx context.Context) (kube.State, error)
 	ChangeSlots(ctx context.Context, add map[string]string, remove []string) error
 	ForgetSlots()

@@ -12,8 +12,8 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
 
-// A leader that dies between a step and its Event leaves the telling to the next one (issue 14, 11), which repeats nothing
-// that is told already.
+// A leader that dies between a step and its Event leaves the telling to the next one (issue 14, 11), which repeats
+// nothing that is told already.
 func TestALeaderDiesBeforeItTells(t *testing.T) {
 	f := newFleet(t, "a", "b")
 	a := f.machines["a"]

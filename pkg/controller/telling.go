@@ -95,8 +95,8 @@ func (t *Term) tell(out policy.Outcome, now time.Time) {
 // tellFor is for how long after a step it is told by a process that finds it on a Node and didn't take it.
 const tellFor = 10 * time.Minute
 
-// tellOfSteps tells of the steps that Nodes show and that this process has told nothing of: the one that took them died, or
-// the answer to its write was lost.
+// tellOfSteps tells of the steps that Nodes show and that this process has told nothing of: the one that took them
+// died, or the answer to its write was lost.
 func (t *Term) tellOfSteps(s fleet.Snapshot) {
 	lately := func(at time.Time) bool { return s.Now.Sub(at).Abs() <= tellFor }
 	for i := range s.Nodes {

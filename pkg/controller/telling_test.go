@@ -92,8 +92,8 @@ func TestStepsOnNodesAreTold(t *testing.T) {
 	assert.Equal(t, len(term.shown), 0, "what is remembered doesn't grow")
 }
 
-// An admission policy that doesn't hold the controller's account is told, once, and stands in the plan; what could not be
-// found out is asked again.
+// An admission policy that doesn't hold the controller's account is told, once, and stands in the plan; what could
+// not be found out is asked again.
 func TestMissingWallIsTold(t *testing.T) {
 	log := logrus.New()
 	log.SetOutput(io.Discard)

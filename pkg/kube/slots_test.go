@@ -70,8 +70,8 @@ func TestRebuiltSlots(t *testing.T) {
 	assert.DeepEqual(t, got, map[string]string{"uid-staged": "staged", "uid-held": "held", "uid-unreadable": "unreadable"})
 }
 
-// What the object says beside a list that can't be read stands all the same, and a look that comes in between takes nothing
-// of it away: that there was a policy must not be forgotten (issue 14, F1).
+// What the object says beside a list that can't be read stands all the same, and a look that comes in between takes
+// nothing of it away: that there was a policy must not be forgotten (issue 14, F1).
 func TestStateBesideAListThatCantBeRead(t *testing.T) {
 	at := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
 	client := fake.NewClientset(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: StateConfigMap},

@@ -140,8 +140,8 @@ func TestBlockedNodesComeLast(t *testing.T) {
 	assert.Equal(t, len(out.Steps), 4, "one start, and three that read why they wait")
 }
 
-// A node that has been staged for long is asked whether its repository answers only once nothing else is in the way of its
-// cordon: one that alerts or a budget keep would be asked again and again.
+// A node that has been staged for long is asked whether its repository answers only once nothing else is in the way
+// of its cordon: one that alerts or a budget keep would be asked again and again.
 func TestConfirmationComesLast(t *testing.T) {
 	staged := func(look change) fleet.Snapshot {
 		return fleetOf([]fleet.Node{node("a", prepared, issued(time.Hour), look), node("c")})

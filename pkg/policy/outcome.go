@@ -27,8 +27,8 @@ type Outcome struct {
 	Budgets []Usage `json:"budgets,omitempty"`
 	// PolicyProblem is why the policy that stands in its ConfigMap is not in force.
 	PolicyProblem string `json:"policyProblem,omitempty"`
-	// Unwalled is what is told of an admission policy that doesn't hold the controller's account; empty if it does, or that
-	// isn't known.
+	// Unwalled is what is told of an admission policy that doesn't hold the controller's account; empty if it does, or
+	// that isn't known.
 	Unwalled string `json:"unwalled,omitempty"`
 	// Warnings are what the policy allows and people may not have meant.
 	Warnings []string `json:"warnings,omitempty"`

@@ -67,14 +67,14 @@ func (s Sentence) naming() Sentence {
 	return s
 }
 
-// ages reports whether something else may be true while the same is waited for: what is counted, who is named beside others,
-// and what was seen.
+// ages reports whether something else may be true while the same is waited for: what is counted, who is named beside
+// others, and what was seen.
 func (s Sentence) ages() bool {
 	return !s.names && (s.aged || s.form == "{s}" || strings.Contains(s.form, "{n}") || strings.Contains(s.form, "{holders}"))
 }
 
-// mark is the sentence on a Node, where it stands for as long as the reason does. One that ages says of which moment it is,
-// since it isn't written again: it is never false, and the plan says what is true now.
+// mark is the sentence on a Node, where it stands for as long as the reason does. One that ages says of which moment
+// it is, since it isn't written again: it is never false, and the plan says what is true now.
 func (s Sentence) mark(r Reason, now time.Time) *marker.Waiting {
 	if !s.ages() {
 		return &marker.Waiting{Reason: string(r), Message: marker.Clip(s.String(), marker.MaxMessage)}

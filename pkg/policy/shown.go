@@ -18,8 +18,8 @@ type Shown struct {
 	marks *marker.Marks
 }
 
-// LastShown returns the last step that a Node's marks show; false: they show none. It makes no text: it is asked of every
-// node in every pass.
+// LastShown returns the last step that a Node's marks show; false: they show none. It makes no text: it is asked of
+// every node in every pass.
 func LastShown(m *marker.Marks) (Shown, bool) {
 	d := m.Disruption
 	switch {

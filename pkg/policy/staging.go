@@ -88,8 +88,8 @@ func (p *planner) hold(n *fleet.Node, r Reason, s Sentence) {
 }
 
 const (
-	// confirmAfter is how long after it was asked to stage a node is asked, before its cordon, whether its repository still
-	// answers: an activation needs that too, and fails on a drained node if it doesn't.
+	// confirmAfter is how long after it was asked to stage a node is asked, before its cordon, whether its repository
+	// still answers: an activation needs that too, and fails on a drained node if it doesn't.
 	confirmAfter = 10 * time.Minute
 	// confirmFor is how long an agent may take to answer that, and how long after the question the answer is good. It is
 	// longer than an agent's patience with a locked host, so that an answer is never too old as it comes.

@@ -9,8 +9,8 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
 
-// telling: of a step that a Node shows an Event tells before the next one is taken, also where the leader that took it died,
-// or the answer to its write was lost (L2).
+// telling: of a step that a Node shows an Event tells before the next one is taken, also where the leader that took
+// it died, or the answer to its write was lost (L2).
 func (c *checks) telling(actor string, before, after *corev1.Node) {
 	was, showed := shows(before)
 	is, shown := shows(after)

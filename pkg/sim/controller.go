@@ -57,8 +57,8 @@ type controllerProcess struct {
 	// looked is the revision at which it last listed a node's pods, and alone that at which it last saw that there was
 	// no other node.
 	looked, alone map[string]int64
-	// foreseen are its last look at a node before the cordon, and the one before that; checked is the revision of its last look
-	// at what a node carries.
+	// foreseen are its last look at a node before the cordon, and the one before that; checked is the revision of its
+	// last look at what a node carries.
 	foreseen map[string][2]glance
 	checked  map[lookedFor]int64
 	term     *controller.Term
