@@ -56,7 +56,7 @@ const (
 	// F17: a set that never came up (of Version, if given) doesn't come up at the next boot either.
 	F17 FaultID = "F17"
 	// F18: the node never gets Ready after the boot, of Version if that is given. No answer of the host shows it: it
-	// is set here for whoever plays the host's kubelet.
+	// is set here for what plays the host's kubelet.
 	F18 FaultID = "F18"
 	// F19, F20: a reboot from outside while Ready or Staged. Call Boot.
 	F19 FaultID = "F19"

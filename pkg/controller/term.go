@@ -48,7 +48,7 @@ type Term struct {
 	checks map[string]*checking
 	// began is when the pass under way began; zero if there is none.
 	began time.Time
-	// wallAsked tells if it was asked, or is being asked, whether the admission policy stands.
+	// wallAsked: it was asked, or is being asked, whether the admission policy stands.
 	wallAsked bool
 	// passed holds, by UID, the phase and intent in which the last pass saw a node.
 	passed map[string]passedOver
