@@ -26,7 +26,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		expires: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name("certificate_expiry_timestamp_seconds"),
 			Help: "When the certificate in use ends."}, []string{"certificate"}),
 		wall: prometheus.NewGauge(prometheus.GaugeOpts{Name: name("wall_missing"),
-			Help: "1 if no admission policy holds the proxy's account to what agents may write."}),
+			Help: "1 if no admission policy holds the proxy's account to what agents may write; 0 if one does, or that isn't known yet."}),
 	}
 	for _, reason := range reasons {
 		m.refused.WithLabelValues(string(reason))

@@ -35,6 +35,7 @@ const (
 // Proxy serves agents.
 type Proxy struct {
 	options Options
+	client  kubernetes.Interface
 	keeper  *certificate.Keeper
 	handler *handler
 	log     logrus.FieldLogger
@@ -56,7 +57,7 @@ func New(o Options, config *rest.Config, r prometheus.Registerer, log logrus.Fie
 	}
 	m := newMetrics(r)
 	return &Proxy{
-		options: o, log: log,
+		options: o, client: client, log: log,
 		keeper: certificate.NewKeeper(certificate.Config{
 			Client: client, Namespace: o.Namespace, SecretName: o.SecretName, CAName: o.CAName, ServerName: o.ServerName,
 			Life:     certificate.Life{CA: o.CALife, Serving: o.CertificateLife, Settle: o.CASettle},
@@ -66,7 +67,7 @@ func New(o Options, config *rest.Config, r prometheus.Registerer, log logrus.Fie
 		handler: &handler{
 			reviewer: newReviewer(client, o.Audience, o.Namespace, o.AgentAccount, time.Now),
 			upstream: up, limits: newKept[string](newLimit), audit: newAuditor(log, m), metrics: m,
-			wall: wall{missing: m.wall, log: log}, now: time.Now, log: log, trust: defaultTrust, stopping: context.Background(),
+			wall: wall{missing: m.wall, log: log, now: time.Now}, now: time.Now, log: log, trust: defaultTrust, stopping: context.Background(),
 		},
 	}, nil
 }

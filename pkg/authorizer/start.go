@@ -4,11 +4,9 @@ import (
 	"context"
 	"io"
 
-	"github.com/pkg/errors"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/sirupsen/logrus"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/telemetry"
@@ -31,11 +29,7 @@ func Start(ctx context.Context, o Options, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return errors.Wrap(err, "making a client of the API server")
-	}
-	p.handler.wall.walled = func(ctx context.Context, node string) (bool, error) { return kube.Walled(ctx, client, node) }
+	p.handler.wall.walled = func(ctx context.Context, node string) (bool, error) { return kube.Walled(ctx, p.client, node) }
 	log.WithFields(logrus.Fields{telemetry.FieldVersion: telemetry.Version, telemetry.FieldAddress: o.ServeAddress}).Info("Starting the proxy")
 	return telemetry.Beside(ctx, p.Run, o.ListenAddress, telemetry.Config{Gatherer: registry, Ready: p.Ready, Log: log})
 }

@@ -2,40 +2,61 @@ package authorizer
 
 import (
 	"context"
-	"sync/atomic"
+	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/sirupsen/logrus"
 )
 
-// wall finds out, once in a process, whether an admission policy holds the proxy's account to what agents may write.
-// The proxy judges every write itself; the wall is for the case that it is the proxy that was taken over. Its zero
-// value asks nothing.
+const (
+	// wallAgain is when the wall is asked for again once it stood, and wallMissing when it did not, or that could not be
+	// found out.
+	wallAgain   = time.Hour
+	wallMissing = 5 * time.Minute
+)
+
+// wall finds out whether an admission policy holds the proxy's account to what agents may write. The proxy judges every
+// write itself; the wall is for the case that it is the proxy that was taken over. One without walled asks nothing.
 type wall struct {
 	walled  func(ctx context.Context, node string) (bool, error)
 	missing prometheus.Gauge
 	log     logrus.FieldLogger
-	asked   atomic.Bool
+	now     func() time.Time
+
+	mu   sync.Mutex
+	next time.Time
 }
 
-// ask begins the question on a node that is known to be there, unless it was asked. An error leaves it to the next
-// request.
+// ask begins the question, if it is time for it, on a node that is known to be there.
 func (w *wall) ask(ctx context.Context, node string) {
-	if w.walled == nil || !w.asked.CompareAndSwap(false, true) {
+	if w.walled == nil {
 		return
 	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := w.now()
+	if now.Before(w.next) {
+		return
+	}
+	w.next = now.Add(wallMissing)
 	go func() {
 		ctx, cancel := context.WithTimeout(ctx, requestTime)
 		defer cancel()
-		walled, err := w.walled(ctx, node)
+		stands, err := w.walled(ctx, node)
 		switch {
 		case err != nil:
 			w.log.WithError(err).Debug("Could not find out whether the admission policy stands")
-			w.asked.Store(false)
-		case !walled:
+			return
+		case !stands:
 			w.missing.Set(1)
 			w.log.Error("No admission policy holds the proxy's account to what agents may write: apply update-operator.yaml whole, " +
 				"and see that the policy update-operator-proxy matches this account")
+			return
 		}
+		w.missing.Set(0)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.next = now.Add(wallAgain)
 	}()
 }

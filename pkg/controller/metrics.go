@@ -48,7 +48,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		limit:    prometheus.NewDesc(name("nodes_unavailable_limit"), "How many nodes may be unavailable.", nil, nil),
 		problem:  prometheus.NewDesc(name("policy_problem"), "1 while the policy that stands in its ConfigMap can't be read.", nil, nil),
 		warnings: prometheus.NewDesc(name("policy_warnings"), "What the policy allows and people may not have meant.", nil, nil),
-		wall:     prometheus.NewDesc(name("wall_missing"), "1 if no admission policy holds the controller's account to what is its own.", nil, nil),
+		wall:     prometheus.NewDesc(name("wall_missing"), "1 if no admission policy holds the controller's account to what is its own; 0 if one does, or that isn't known yet.", nil, nil),
 		stopped:  prometheus.NewDesc(name("version_stopped"), "Versions for which nothing starts any more, since they failed on too many nodes.", []string{"version"}, nil),
 	}
 	if r != nil {

@@ -23,9 +23,9 @@ func (t *Term) tellOfThePolicy(s fleet.Snapshot, out policy.Outcome) {
 		t.unknown = a.Failed != ""
 	}
 	if s.Unwalled != "" && !t.noWall {
-		t.noWall = true
 		t.c.Events.Notice(true, reasonWallMissing, s.Unwalled)
 	}
+	t.noWall = s.Unwalled != ""
 	for _, w := range out.Warnings {
 		if !slices.Contains(t.warnings, w) {
 			t.c.Events.Notice(true, reasonPolicyDoubtful, w)

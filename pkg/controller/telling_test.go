@@ -92,28 +92,44 @@ func TestStepsOnNodesAreTold(t *testing.T) {
 	assert.Equal(t, len(term.shown), 0, "what is remembered doesn't grow")
 }
 
-// An admission policy that doesn't hold the controller's account is told, once, and stands in the plan; what could
-// not be found out is asked again.
+// An admission policy that doesn't hold the controller's account is told, once, and stands in the plan until it does; what
+// could not be found out is asked again.
 func TestMissingWallIsTold(t *testing.T) {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
-	events, answers := &said{}, []error{errors.New("no such node"), nil}
-	term := &Term{changed: make(chan struct{}, 1), c: TermConfig{Events: events, Log: log, Spawn: func(f func()) { f() },
+	at := time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
+	events, asked := &said{}, 0
+	var stands bool
+	err := errors.New("no such node")
+	term := &Term{changed: make(chan struct{}, 1), c: TermConfig{Events: events, Log: log, Spawn: func(f func()) { f() }, Now: func() time.Time { return at },
 		Walled: func(_ context.Context, node string) (bool, error) {
 			assert.Equal(t, node, "a")
-			err := answers[0]
-			answers = answers[1:]
-			return false, err
+			asked++
+			return stands, err
 		}}}
-	term.askForWall(t.Context(), "a")
-	assert.Equal(t, term.unwalled, "")
-	term.askForWall(t.Context(), "a")
-	term.askForWall(t.Context(), "a")
-	assert.Equal(t, len(answers), 0)
-	s := fleet.Snapshot{Unwalled: term.unwalled}
-	out := policy.Plan(s, policy.DefaultSettings())
-	assert.Assert(t, strings.Contains(out.String(), "warning: no admission policy holds the controller's account"), out.String())
-	term.tellOfThePolicy(s, out)
-	term.tellOfThePolicy(s, out)
+	after := func(d time.Duration) string {
+		at = at.Add(d)
+		term.askForWall(t.Context(), "a", at)
+		s := fleet.Snapshot{Unwalled: term.wall.missing}
+		out := policy.Plan(s, policy.DefaultSettings())
+		term.tellOfThePolicy(s, out)
+		return out.String()
+	}
+	const warning = "warning: no admission policy holds the controller's account"
+	after(0)
+	after(30 * time.Second)
+	assert.Equal(t, asked, 1)
+	err = nil
+	assert.Assert(t, strings.Contains(after(30*time.Second), warning))
+	after(time.Minute)
+	assert.Equal(t, asked, 2)
 	assert.DeepEqual(t, events.events, []string{"policy WallMissing true"})
+	assert.Assert(t, term.askForWall(t.Context(), "a", at).Equal(at.Add(4*time.Minute)), "it is asked for again though nothing else happens")
+	stands = true
+	assert.Assert(t, !strings.Contains(after(4*time.Minute), warning))
+	after(59 * time.Minute)
+	assert.Equal(t, asked, 3)
+	stands = false
+	after(time.Minute)
+	assert.DeepEqual(t, events.events, []string{"policy WallMissing true", "policy WallMissing true"})
 }

@@ -48,8 +48,6 @@ type Term struct {
 	checks map[string]*checking
 	// began is when the pass under way began; zero if there is none.
 	began time.Time
-	// wallAsked: it was asked, or is being asked, whether the admission policy stands.
-	wallAsked bool
 	// passed holds, by UID, the phase and intent in which the last pass saw a node.
 	passed map[string]passedOver
 	// alerts is what was said of alerts last, and asking tells if somebody is asked just now.
@@ -57,8 +55,7 @@ type Term struct {
 	asking bool
 	// away is since when this process has seen a node out of service by somebody else's hand, by UID.
 	away map[string]time.Time
-	// unwalled is what is told of an admission policy that doesn't stand; empty if it does, or that isn't known.
-	unwalled string
+	wall walling
 	// deaf is since when it has seen no Ready agent on a node that the operator holds, by UID.
 	deaf map[string]time.Time
 
@@ -184,10 +181,12 @@ func (t *Term) Pass(ctx context.Context) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, err
 	}
-	if len(s.Nodes) > 0 {
-		t.askForWall(ctx, s.Nodes[0].Name)
-	}
 	out := policy.Plan(s, set)
+	if len(s.Nodes) > 0 {
+		if again := t.askForWall(ctx, s.Nodes[0].Name, s.Now); !again.IsZero() && (out.Wake.IsZero() || again.Before(out.Wake)) {
+			out.Wake = again
+		}
+	}
 	t.remember(s, out)
 	t.tellOfThePolicy(s, out)
 	t.tellOfSteps(s)
@@ -252,7 +251,7 @@ func (t *Term) gather(ctx context.Context) (fleet.Snapshot, policy.Settings, err
 	s.PolicyProblem, s.NoPolicy, s.Acknowledged, s.PolicyWarnings = said.Problem, said.None, said.Acknowledged, said.Warnings
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	s.Alerts, s.Unwalled = t.alerts, t.unwalled
+	s.Alerts, s.Unwalled = t.alerts, t.wall.missing
 	away, deaf := map[string]time.Time{}, map[string]time.Time{}
 	for i := range s.Nodes {
 		n := &s.Nodes[i]

@@ -9,35 +9,62 @@ import (
 const noWall = "no admission policy holds the controller's account to what is its own to write on Nodes: apply update-operator.yaml whole, " +
 	"and see that the policy update-operator-controller matches this account"
 
-// wallTime bounds the request that asks for the wall.
-const wallTime = 15 * time.Second
+const (
+	// wallTime bounds the request that asks for the wall.
+	wallTime = 15 * time.Second
+	// wallAgain is when it is asked for again once it stood, wallMissing when it did not, and wallUnknown when that could
+	// not be found out.
+	wallAgain   = time.Hour
+	wallMissing = 5 * time.Minute
+	wallUnknown = time.Minute
+)
 
-// askForWall finds out, once in a term, whether the admission policy stands.
-func (t *Term) askForWall(ctx context.Context, node string) {
+// walling is what this process knows of the admission policy.
+type walling struct {
+	running bool
+	// missing is what is told of a policy that doesn't stand; empty if it does, or that isn't known.
+	missing string
+	// next is when it is asked for again.
+	next time.Time
+}
+
+// askForWall finds out whether the admission policy stands, as the term begins and seldom from then on. It returns when
+// that is worth a pass of its own; zero if never.
+func (t *Term) askForWall(ctx context.Context, node string, now time.Time) time.Time {
 	if t.c.Walled == nil {
-		return
+		return time.Time{}
 	}
 	t.mu.Lock()
-	asked := t.wallAsked
-	t.wallAsked = true
-	t.mu.Unlock()
-	if asked {
-		return
+	due := !t.wall.running && !now.Before(t.wall.next)
+	t.wall.running = t.wall.running || due
+	again := t.wall.next
+	if t.wall.missing == "" {
+		again = time.Time{}
 	}
-	t.c.Spawn(func() {
-		ctx, cancel := context.WithTimeout(ctx, wallTime)
-		defer cancel()
-		walled, err := t.c.Walled(ctx, node)
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		switch {
-		case err != nil:
-			// The node may be gone, or the API server away: the next pass asks again.
-			t.c.Log.WithError(err).Debug("Could not find out whether the admission policy stands")
-			t.wallAsked = false
-		case !walled:
-			t.unwalled = noWall
-			t.Changed()
-		}
-	})
+	t.mu.Unlock()
+	if due {
+		t.c.Spawn(func() { t.walled(ctx, node) })
+	}
+	return again
+}
+
+func (t *Term) walled(ctx context.Context, node string) {
+	ctx, cancel := context.WithTimeout(ctx, wallTime)
+	defer cancel()
+	stands, err := t.c.Walled(ctx, node)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	missing, next := "", wallAgain
+	switch {
+	case err != nil:
+		// The node may be gone, or the API server away.
+		t.c.Log.WithError(err).Debug("Could not find out whether the admission policy stands")
+		missing, next = t.wall.missing, wallUnknown
+	case !stands:
+		missing, next = noWall, wallMissing
+	}
+	if missing != t.wall.missing {
+		t.Changed()
+	}
+	t.wall = walling{missing: missing, next: t.c.Now().Add(next)}
 }

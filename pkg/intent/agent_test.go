@@ -247,6 +247,7 @@ func TestNextConfirm(t *testing.T) {
 		{"it answers, and what is staged stands", []change{looked, asked(intent.CommandRefresh, "t2")}, "say ready"},
 		{"the refresh fails by itself", []change{host(intent.HostStaged, failed(intent.CommandRefresh, "no route")), asked(intent.CommandRefresh, "t2")}, "say error: refreshing what is available: no route"},
 		{"it is down: what is staged stands, and the host's word is told", []change{down, asked(intent.CommandRefresh, "t2")}, "say busy: refreshing what is available: no route"},
+		{"what it said before is no answer", []change{down, asked(intent.CommandRefresh, "t9"), unchanged(1)}, "wait"},
 		{"which is told once", []change{down, asked(intent.CommandRefresh, "t2"), told}, "wait"},
 		{"and tried again", []change{down, asked(intent.CommandRefresh, "t2"), told, with(func(v *intent.View) { v.Asked.At = v.Now.Add(-2 * time.Minute) })}, "ask refresh"},
 		{"by a new process at once", []change{down, told}, "ask refresh"},

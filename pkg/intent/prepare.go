@@ -68,7 +68,7 @@ func confirm(v View, answer marker.State) Step {
 		return report(marker.StateError, "%s", preparedIsGone)
 	case asked && h.Last.Timestamp != v.Asked.Before && chosen(h, target):
 		return report(marker.StateReady, "")
-	case asked && h.Last.OfRepository && v.Now.Add(lastTry).Before(v.Intent.Until):
+	case asked && h.Last.Timestamp != v.Asked.Before && h.Last.OfRepository && v.Now.Add(lastTry).Before(v.Intent.Until):
 		return confirmAgainLater(v)
 	}
 	return refresh(v)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -71,7 +72,7 @@ func (s onceSink) Create(e *corev1.Event) (*corev1.Event, error) {
 	}
 	named := e.DeepCopy()
 	sum := sha256.Sum256([]byte(id))
-	named.Name, named.Annotations = fmt.Sprintf("%.200s.%x", e.InvolvedObject.Name, sum[:8]), nil
+	named.Name, named.Annotations = fmt.Sprintf("%s.%x", strings.TrimRight(fmt.Sprintf("%.200s", e.InvolvedObject.Name), "-."), sum[:8]), nil
 	created, err := s.EventSink.Create(named)
 	if apierrors.IsAlreadyExists(err) {
 		return named, nil

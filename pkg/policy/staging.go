@@ -24,8 +24,12 @@ func (p *planner) preparing(n *fleet.Node) {
 	case m.Paused:
 		p.giveBack(n, phase, ReasonPaused, "paused: "+orNoReason(m.PausedReason), false)
 	case p.past(n, m.Intent.Time, p.within(m)):
-		p.giveBack(n, phase, ReasonPrepareDeadline,
-			fmt.Sprintf("the agent did not %s %s within %s", wanted(m), m.Intent.Target, p.within(m)), true)
+		message := fmt.Sprintf("the agent did not %s %s within %s", wanted(m), m.Intent.Target, p.within(m))
+		if m.Report.Answer(m.Intent.ID) == marker.StateBusy && m.Report.Message != "" {
+			message += ": " + m.Report.Message
+		}
+		// What all agents lack is not this node's.
+		p.giveBack(n, phase, ReasonPrepareDeadline, message, n.AgentReady || p.agents > 0)
 	case !n.AgentReady:
 		p.wait(n, phase, ReasonAgentNotReady, say("to {s} {s2}; no agent pod is Ready on the node").with(wanted(m), m.Intent.Target))
 	case m.Intent.Action == marker.ActionConfirmUpdate:
@@ -110,6 +114,7 @@ func (p *planner) doubtful(n *fleet.Node) bool {
 // confirm asks the agent of a staged node to look once more.
 func (p *planner) confirm(n *fleet.Node) {
 	p.reserve(n)
+	p.confirming++
 	message := confirming(n.Marks.Intent.Target).String()
 	c := begin(n, p.Now, marker.ActionConfirmUpdate, confirmFor, ReasonConfirming, message)
 	p.step(n, intent.PhasePrepared, intent.ActConfirm, ReasonConfirming, message, c)
