@@ -18,6 +18,8 @@ func reports(s *story) {
 	}
 	for _, e := range s.log.Entries {
 		s.check(e.User.Username != agentAccount, e.Object.Name, e.Received.Time, "an agent's account was used on the API server: %s %s", e.Verb, e.RequestURI)
+		s.check(!e.dry() || !isOperator(e.User.Username) || !e.succeeded(), e.Object.Name, e.Received.Time,
+			"the admission policy of %s let a foreign write through: %s", e.User.Username, e.RequestURI)
 		if e.User.Username == proxyAccount && e.writes() && e.Object.Resource == "nodes" {
 			s.check(onlyReport(e), e.Object.Name, e.Received.Time, "the proxy asked for more than a report: %s %s %s", e.Verb, e.RequestURI, e.Request)
 		}
