@@ -34,7 +34,7 @@ func (c *checks) outage(actor string, controller bool, before, after *corev1.Nod
 	if has(after, marker.KeyDisruption) && !has(before, marker.KeyDisruption) {
 		k.out = outage{since: c.w.now, revision: c.w.server.Revision(), looked: c.w.server.Revision()}
 		if p := c.w.controllerNamed(actor); p != nil && carries(after) != nil {
-			k.out.looked = p.checked[lookedFor{after.Name, fleet.CheckBaseline}]
+			k.out.looked = p.checked[lookedFor{after.Name, fleet.CheckBaseline}].decided(p.decided.real).revision
 		}
 		c.look(after)
 	}
@@ -93,11 +93,7 @@ func (c *checks) couldGo(actor string, n *corev1.Node) {
 		return
 	}
 	c.count("S6")
-	look := p.foreseen[n.Name][0]
-	if look.ended.After(p.decided.real) {
-		// The cordon was decided before this one told anything.
-		look = p.foreseen[n.Name][1]
-	}
+	look := p.foreseen[n.Name].decided(p.decided.real)
 	looked := look.revision
 	if looked == 0 {
 		c.w.violate("S6", "%s cordons %s and has not looked at its pods", actor, n.Name)
@@ -171,7 +167,7 @@ func (c *checks) workloadsWell(actor string, n *corev1.Node) {
 	if c.w.careless() {
 		return
 	}
-	looked := c.w.controllerNamed(actor).checked[lookedFor{n.Name, fleet.CheckWorkloads}]
+	looked := c.w.controllerNamed(actor).checked[lookedFor{n.Name, fleet.CheckWorkloads}][0].revision
 	for name, before := range carries(n) {
 		a := c.w.cluster.app(strings.TrimPrefix(name, ofReplicaSet))
 		if had := min(before, a.replicas); had > 0 && (looked < c.of(n).out.revision || mostSince(c.carried.workloads[a.name], looked) < had) {
@@ -188,7 +184,7 @@ func (c *checks) carriesWell(actor string, n *corev1.Node) {
 	if len(rules.Verify.Pods) == 0 {
 		return
 	}
-	looked := p.checked[lookedFor{n.Name, fleet.CheckPods}]
+	looked := p.checked[lookedFor{n.Name, fleet.CheckPods}][0].revision
 	well := false
 	for _, pod := range c.w.server.PodsOn(n.Name) {
 		if pod.Labels[appKey] == daemonApp {
@@ -210,7 +206,7 @@ func (c *checks) detached(actor string, n *corev1.Node) {
 		return
 	}
 	c.count("S2")
-	looked := p.checked[lookedFor{n.Name, fleet.CheckVolumes}]
+	looked := p.checked[lookedFor{n.Name, fleet.CheckVolumes}][0].revision
 	if looked < k.out.revision {
 		// Who leads now asked for nothing but the pods, unless somebody had seen that all is detached before hooks were asked.
 		looked = p.looked[n.Name]

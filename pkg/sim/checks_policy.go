@@ -146,6 +146,9 @@ func (c *checks) since(uid string, t time.Time, each func(n *corev1.Node) bool) 
 
 // always tells if the node was there, and was so, all the time from t on.
 func (c *checks) always(n *corev1.Node, t time.Time, so func(n *corev1.Node) bool) bool {
+	if states := c.history[string(n.UID)]; len(states) == 0 || states[0].from.After(t) {
+		return false
+	}
 	return c.since(string(n.UID), t, func(n *corev1.Node) bool { return n != nil && so(n) })
 }
 

@@ -57,10 +57,9 @@ type controllerProcess struct {
 	// looked is the revision at which it last listed a node's pods, and alone that at which it last saw that there was
 	// no other node.
 	looked, alone map[string]int64
-	// foreseen are its last look at a node before the cordon, and the one before that; checked is the revision of its
-	// last look at what a node carries.
-	foreseen map[string][2]glance
-	checked  map[lookedFor]int64
+	// foreseen are its last looks at a node before the cordon, and checked its last looks at what a node carries.
+	foreseen map[string]glances
+	checked  map[lookedFor]glances
 	term     *controller.Term
 	// jumped: its clock did, jumpedAt the last time, so nothing that it measures can be measured again.
 	jumped   bool
@@ -87,7 +86,7 @@ func (c *controllerProcess) start() {
 	c.process = c.w.newProcess(c.name)
 	c.process.clock = offset
 	c.leading, c.term, c.looked = false, nil, map[string]int64{}
-	c.alone, c.foreseen, c.checked = map[string]int64{}, map[string][2]glance{}, map[lookedFor]int64{}
+	c.alone, c.foreseen, c.checked = map[string]int64{}, map[string]glances{}, map[lookedFor]glances{}
 	c.told, c.decided = told{w: c.w, defaults: c.settings, last: c.settings, none: true}, decision{}
 	c.process.spawn(c.w.between(0, time.Second), c.main)
 }
@@ -213,7 +212,7 @@ func (l looking) Forecast(ctx context.Context, node string, e policy.Eviction) (
 	o, message, err := l.Drainer.Forecast(ctx, node, e)
 	if err == nil && l.c.w.running != nil {
 		look.ended = l.c.w.now
-		l.c.foreseen[node] = [2]glance{look, l.c.foreseen[node][0]}
+		l.c.foreseen[node] = glances{look, l.c.foreseen[node][0]}
 	}
 	return o, message, err
 }
@@ -222,6 +221,17 @@ func (l looking) Forecast(ctx context.Context, node string, e policy.Eviction) (
 type glance struct {
 	revision  int64
 	at, ended time.Time
+}
+
+// glances are the last one, and the one before that.
+type glances [2]glance
+
+// decided is the glance that a plan of that moment was made with: one that ended later told it nothing.
+func (g glances) decided(at time.Time) glance {
+	if g[0].ended.After(at) {
+		return g[1]
+	}
+	return g[0]
 }
 
 // lookedFor is what is looked for on a node.
@@ -247,10 +257,11 @@ func (l lookingAround) Alone(ctx context.Context, uid string) (bool, error) {
 
 // Check is for controller.Cluster.
 func (l lookingAround) Check(ctx context.Context, node string, q policy.Check) (fleet.Checked, error) {
-	began := l.c.w.server.Revision()
+	look, what := glance{revision: l.c.w.server.Revision(), at: l.c.w.now}, lookedFor{node, q.For}
 	found, err := l.Cluster.Check(ctx, node, q)
 	if err == nil && l.c.w.running != nil {
-		l.c.checked[lookedFor{node, q.For}] = began
+		look.ended = l.c.w.now
+		l.c.checked[what] = glances{look, l.c.checked[what][0]}
 	}
 	return found, err
 }
