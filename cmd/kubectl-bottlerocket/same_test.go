@@ -74,7 +74,7 @@ var troubled = []struct {
 	{name: "Lost nodes, a version that is stopped, and warnings", hosts: func(*cluster) []host {
 		lost := out(lately(marker.ActionRebootUpdate, marker.StateBusy, 2*time.Hour))
 		staged := lately(marker.ActionPrepareUpdate, marker.StateReady, time.Hour)
-		// Of whoever took the places long ago, and of a person's hand.
+		// They name nodes that held the places long ago, and blame a person.
 		staged.Waiting = &marker.Waiting{Reason: string(policy.ReasonHandsOff), Message: "staged; somebody took the operator's cordon away"}
 		return []host{{name: "lost-1", marks: lost, cordoned: true, notReady: true}, {name: "lost-2", marks: lost, cordoned: true, notReady: true},
 			{name: "staged", marks: staged}, {name: "idle", marks: lately(marker.ActionStabilize, marker.StateReady, time.Hour)}}

@@ -37,7 +37,8 @@ func FuzzReader(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		var root yaml.Node
 		if yaml.Unmarshal([]byte(text), &root) != nil || root.Kind == 0 {
-			t.Skip()
+			// What is no YAML has no nodes to read.
+			return
 		}
 		r := newReader()
 		got := r.document(&root)
