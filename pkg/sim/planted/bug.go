@@ -21,8 +21,8 @@ type Bug struct {
 	// Seeds is how many runs of the simulation may be made until it is found; 0: the exhaustive check of
 	// small fleets finds it, or the attack.
 	Seeds int
-	// Attack is the test of pkg/authorizer that finds it; empty: one of the searches does.
-	Attack string
+	// Attack is the test that finds it, and Package where that is; empty: one of the searches does.
+	Attack, Package string
 	// Hunks are the changes.
 	Hunks []Hunk
 }
@@ -65,7 +65,11 @@ func parse(name, text string) (Bug, error) {
 			b.Breaks = strings.Fields(word)[1:]
 		case into == "" && word == "search model":
 		case into == "" && strings.HasPrefix(word, "search attack "):
-			b.Attack = strings.TrimPrefix(word, "search attack ")
+			// The proxy's, unless another package is named: "search attack TEST in ./pkg/policy".
+			var elsewhere bool
+			if b.Attack, b.Package, elsewhere = strings.Cut(strings.TrimPrefix(word, "search attack "), " in "); !elsewhere {
+				b.Package = "./pkg/authorizer"
+			}
 		case into == "" && strings.HasPrefix(word, "search sim "):
 			var err error
 			if b.Seeds, err = strconv.Atoi(strings.TrimPrefix(word, "search sim ")); err != nil {
