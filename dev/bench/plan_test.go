@@ -163,7 +163,7 @@ func (still) Alone(context.Context, string) (bool, error)                    { p
 func (still) Exists(context.Context, string, string) (bool, error)           { panic("looked live") }
 func (still) Write(context.Context, string, *policy.Change) error            { panic("wrote to a node") }
 func (still) ChangeSlots(context.Context, map[string]string, []string) error { panic("wrote slots") }
-func (still) Pass(context.Context, string, policy.Eviction, bool) (drain.Result, error) {
+func (still) Pass(context.Context, string, policy.Eviction, bool, int) (drain.Result, error) {
 	panic("drained")
 }
 func (still) Pods(context.Context, string, policy.Eviction) ([]corev1.Pod, error) {
@@ -172,7 +172,7 @@ func (still) Pods(context.Context, string, policy.Eviction) ([]corev1.Pod, error
 func (still) Forecast(context.Context, string, policy.Eviction) (fleet.Obstacle, string, error) {
 	panic("looked ahead")
 }
-func (still) RecordVersions(context.Context, []string, time.Time) error { panic("recorded versions") }
+func (still) RecordVersions(_ context.Context, _, _ []string, _ time.Time) error { panic("recorded versions") }
 func (still) RecordPolicy(context.Context, time.Time) error             { panic("recorded that there is a policy") }
 func (still) Current() kube.PolicyState                                 { return kube.PolicyState{Settings: policy.DefaultSettings()} }
 func (still) Notice(bool, string, string)                               { panic("told of something") }

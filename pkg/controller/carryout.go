@@ -6,6 +6,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/telemetry"
@@ -50,7 +51,7 @@ func (t *Term) do(ctx context.Context, s fleet.Snapshot, task policy.Task) (bool
 	case policy.TaskRecordPolicy:
 		return t.recorded(t.c.Cluster.RecordPolicy(ctx, s.Now))
 	case policy.TaskRecordVersions:
-		return t.recorded(t.c.Cluster.RecordVersions(ctx, task.Saw, s.Now))
+		return t.recorded(t.c.Cluster.RecordVersions(ctx, task.Saw, task.Named, s.Now))
 	case policy.TaskDrain:
 		t.drain(ctx, s, step)
 		return true, nil
@@ -73,6 +74,9 @@ func (t *Term) do(ctx context.Context, s fleet.Snapshot, task policy.Task) (bool
 	}
 	if err := t.c.Cluster.Write(ctx, step.Node, step.Change); err != nil {
 		return false, err
+	}
+	if step.Act == intent.ActCordon {
+		t.noteTakenOut(step.UID, s.Now)
 	}
 	t.Changed()
 	t.c.Metrics.step(step)

@@ -24,7 +24,7 @@ type Cluster interface {
 	State(ctx context.Context) (kube.State, error)
 	ChangeSlots(ctx context.Context, add map[string]string, remove []string) error
 	ForgetSlots()
-	RecordVersions(ctx context.Context, versions []string, now time.Time) error
+	RecordVersions(ctx context.Context, saw, named []string, now time.Time) error
 	RecordPolicy(ctx context.Context, now time.Time) error
 	// Check looks live at what a node carries.
 	Check(ctx context.Context, node string, q policy.Check) (fleet.Checked, error)
@@ -42,7 +42,7 @@ type Policies interface {
 
 // Drainer makes eviction passes; *drain.Drainer is one.
 type Drainer interface {
-	Pass(ctx context.Context, node string, e policy.Eviction, force bool) (drain.Result, error)
+	Pass(ctx context.Context, node string, e policy.Eviction, force bool, most int) (drain.Result, error)
 	// Forecast looks live at what would keep a node that isn't cordoned yet from being drained.
 	Forecast(ctx context.Context, node string, e policy.Eviction) (fleet.Obstacle, string, error)
 	// Pods lists live what is left to evict.

@@ -46,6 +46,7 @@ type Term struct {
 	// looks are what this process found in the way of drains, by UID.
 	looks  map[string]*looking
 	checks map[string]*checking
+	borne  map[string]*borne
 	// began is when the pass under way began; zero if there is none.
 	began time.Time
 	// passed holds, by UID, the phase and intent in which the last pass saw a node.
@@ -97,6 +98,7 @@ func NewTerm(c TermConfig) *Term {
 		drains:  map[string]*draining{},
 		looks:   map[string]*looking{},
 		checks:  map[string]*checking{},
+		borne:   map[string]*borne{},
 		passed:  map[string]passedOver{},
 		told:    map[string]telling{},
 		shown:   map[string]time.Time{},
@@ -274,6 +276,9 @@ func (t *Term) gather(ctx context.Context) (fleet.Snapshot, policy.Settings, err
 		if l := t.checks[n.UID]; l != nil && n.Marks.Disruption != nil && l.since.Equal(n.Marks.Disruption.Since) {
 			n.Checked = l.found
 		}
+		if b := t.borne[n.UID]; b != nil {
+			b.tell(n, s.Now)
+		}
 		if p, passed := t.passed[n.UID]; passed && p.same(n) {
 			n.PassedOver, n.WatchedSince = true, p.since
 		}
@@ -325,6 +330,11 @@ func (t *Term) remember(s fleet.Snapshot, out policy.Outcome) {
 	for uid, l := range t.looks {
 		if !staged[uid] && !l.running {
 			delete(t.looks, uid)
+		}
+	}
+	for uid := range t.borne {
+		if !managed[uid] {
+			delete(t.borne, uid)
 		}
 	}
 	for uid, l := range t.checks {

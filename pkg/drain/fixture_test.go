@@ -3,6 +3,7 @@ package drain_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"os"
 	"strings"
 	"testing"
@@ -139,7 +140,7 @@ func evicting() policy.Eviction { return policy.DefaultSettings().Eviction }
 
 func (l *place) pass(d *drain.Drainer, e policy.Eviction, force bool) drain.Result {
 	l.t.Helper()
-	r, err := d.Pass(l.t.Context(), l.node, e, force)
+	r, err := d.Pass(l.t.Context(), l.node, e, force, math.MaxInt)
 	assert.NilError(l.t, err)
 	return r
 }

@@ -65,8 +65,9 @@ type Result struct {
 func (r Result) Remaining() int { return r.Evicted + r.Terminating + r.Blocked + r.Waiting }
 
 // Pass lists what is to go, asks once for the eviction of each pod whose turn it is and that isn't going yet, and
-// returns what it found. It waits for nothing. With force it deletes instead, whatever protects a pod.
-func (d *Drainer) Pass(ctx context.Context, node string, e policy.Eviction, force bool) (Result, error) {
+// returns what it found. It waits for nothing, and asks for as many as most. With force it deletes instead, whatever
+// protects a pod.
+func (d *Drainer) Pass(ctx context.Context, node string, e policy.Eviction, force bool, most int) (Result, error) {
 	listing, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
 	pods, err := d.list(listing, node, e, false)
@@ -96,7 +97,7 @@ func (d *Drainer) Pass(ctx context.Context, node string, e policy.Eviction, forc
 			toAsk = append(toAsk, p)
 		}
 	}
-	return d.askAll(ctx, node, toAsk, e, force, r)
+	return d.askAll(ctx, node, toAsk, e, force, most, r)
 }
 
 // inOrder are the places of the pods in the order in which they are asked for: those before that an earlier pass didn't
@@ -112,17 +113,19 @@ func (d *Drainer) inOrder(pods []*corev1.Pod) []int {
 	return order
 }
 
-// askAll asks for each of the pods to go, several at once, and adds the answers to what is known.
-func (d *Drainer) askAll(ctx context.Context, node string, pods []*corev1.Pod, e policy.Eviction, force bool, r Result) (Result, error) {
+// askAll asks for as many of the pods to go as it may, several at once, and adds the answers to what is known.
+func (d *Drainer) askAll(ctx context.Context, node string, pods []*corev1.Pod, e policy.Eviction, force bool, most int, r Result) (Result, error) {
 	doubt, now := false, d.Now()
 	begin, cancel := context.WithTimeout(ctx, beginTime)
 	defer cancel()
 	order := d.inOrder(pods)
 	answers, reasons := make([]answer, len(pods)), make([]string, len(pods))
-	var mu sync.Mutex
-	d.each(len(pods), func(n int) {
-		i := order[n]
+	for i := range answers {
 		answers[i] = unasked
+	}
+	var mu sync.Mutex
+	d.each(min(len(pods), most), func(n int) {
+		i := order[n]
 		if begin.Err() != nil {
 			return
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -240,7 +241,7 @@ func TestRefusals(t *testing.T) {
 		pod := l.pod("web")
 		d := l.drainer()
 		d.MayEvict = func() bool { return false }
-		_, err := d.Pass(t.Context(), l.node, evicting(), false)
+		_, err := d.Pass(t.Context(), l.node, evicting(), false, math.MaxInt)
 		assert.ErrorContains(t, err, "leadership is in doubt")
 		assert.Equal(t, l.stands("web"), string(pod.UID))
 	})

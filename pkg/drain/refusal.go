@@ -25,7 +25,7 @@ const (
 	hopeless answer = "hopeless"
 	// unanswered: nobody said anything in time. It may go all the same, and is asked for again by its UID.
 	unanswered answer = "unanswered"
-	// unasked: the pass had no time left for it.
+	// unasked: the pass had no time left for it, or might ask for no more.
 	unasked answer = "unasked"
 )
 

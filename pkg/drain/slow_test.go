@@ -3,6 +3,7 @@ package drain_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -87,7 +88,7 @@ func TestSlowEvictionsStarveNobody_kured_1269(t *testing.T) {
 				d := a.drainer()
 				for range tc.passes {
 					began := time.Now()
-					r, err := d.Pass(t.Context(), node, evicting(), false)
+					r, err := d.Pass(t.Context(), node, evicting(), false, math.MaxInt)
 					assert.NilError(t, err)
 					assert.Equal(t, time.Since(began), 12*time.Second)
 					assert.Assert(t, r.Blocked >= 7, "%+v", r)
@@ -114,7 +115,7 @@ func TestAWebhookHasItsTime(t *testing.T) {
 			}
 			return 10 * time.Second, errors.New(`failed calling webhook "evictions.example.com"`)
 		}}
-		r, err := a.drainer().Pass(t.Context(), node, evicting(), false)
+		r, err := a.drainer().Pass(t.Context(), node, evicting(), false, math.MaxInt)
 		assert.NilError(t, err)
 		assert.Assert(t, r.Evicted == 1 && r.Blocked == 1 && strings.Contains(r.BlockedBy, `webhook "evictions.example.com"`), "%+v", r)
 	})
@@ -136,7 +137,7 @@ func TestDaemonSetsAreRemembered(t *testing.T) {
 		d := a.drainer()
 		pass := func() (requests int) {
 			a.client.ClearActions()
-			r, err := d.Pass(t.Context(), node, evicting(), false)
+			r, err := d.Pass(t.Context(), node, evicting(), false, math.MaxInt)
 			assert.NilError(t, err)
 			assert.Equal(t, r.Remaining(), 0)
 			return len(a.client.Actions())
@@ -151,7 +152,7 @@ func TestDaemonSetsAreRemembered(t *testing.T) {
 		pods, err := d.Pods(t.Context(), node, evicting())
 		assert.NilError(t, err)
 		assert.Equal(t, len(pods), 1, "its DaemonSet is gone")
-		r, err := d.Pass(t.Context(), node, evicting(), false)
+		r, err := d.Pass(t.Context(), node, evicting(), false, math.MaxInt)
 		assert.NilError(t, err)
 		assert.Equal(t, r.Evicted, 1)
 	})
@@ -171,7 +172,7 @@ func TestPriorities(t *testing.T) {
 		d.Parallel = 1
 		for _, turn := range []string{"g-balloon f-plain f-unset", "e-web d-db", "b-cluster", "a-node"} {
 			a.asked = nil
-			r, err := d.Pass(t.Context(), node, evicting(), false)
+			r, err := d.Pass(t.Context(), node, evicting(), false, math.MaxInt)
 			assert.NilError(t, err)
 			assert.Equal(t, strings.Join(a.asked, " "), turn, "%+v", r)
 		}

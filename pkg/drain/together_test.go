@@ -3,6 +3,7 @@ package drain_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"sync"
 	"testing"
 	"time"
@@ -31,7 +32,7 @@ func TestNodesDrainedTogether(t *testing.T) {
 	for i := range nodes {
 		drains.Go(func() {
 			for t.Context().Err() == nil {
-				r, err := d.Pass(t.Context(), fmt.Sprint(l.node, i), evicting(), false)
+				r, err := d.Pass(t.Context(), fmt.Sprint(l.node, i), evicting(), false, math.MaxInt)
 				if err != nil || r.Remaining() == 0 {
 					assert.Check(t, err == nil || t.Context().Err() != nil, "%v", err)
 					return

@@ -87,6 +87,12 @@ type Node struct {
 	Forecast *Forecast
 	// Checked is the last live look of this process in the current disruption; nil if there was none.
 	Checked *Checked
+	// TakenOut is when this process took the node out of service last; zero if it didn't.
+	TakenOut time.Time
+	// Evicted is how many pods this process evicted from the node within the last hour, and EvictedUntil when they are
+	// fewer.
+	Evicted      int
+	EvictedUntil time.Time
 	// Drain is the last eviction pass of this process over the current disruption; nil if there was none.
 	Drain *Drain
 }

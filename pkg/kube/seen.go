@@ -11,11 +11,11 @@ import (
 	"github.com/pkg/errors"
 )
 
-// seenKey holds a JSON object: each version that a node of this cluster has run or was offered, with the time
-// when the controller saw it first. It outlives every process, so that a minimum age does.
+// seenKey holds a JSON object: each version that enough nodes of this cluster have run or were offered, with the time
+// when that was so first. It outlives every process, so that a minimum age does.
 const seenKey = "versions"
 
-// maxSeen is how many versions are kept, the latest ones.
+// maxSeen is how many versions are kept: those that some node names, and of the others the latest ones.
 const maxSeen = 200
 
 func seen(value string) map[string]time.Time {
@@ -26,28 +26,33 @@ func seen(value string) map[string]time.Time {
 	return known
 }
 
-// RecordVersions notes versions that are seen for the first time, by compare-and-swap.
-func (k *Cluster) RecordVersions(ctx context.Context, versions []string, now time.Time) error {
+// RecordVersions notes versions that were not known before, by compare-and-swap. Where that makes too many, those that
+// are not among the named ones are forgotten first.
+func (k *Cluster) RecordVersions(ctx context.Context, saw, named []string, now time.Time) error {
 	return k.slots.record(ctx, "recording versions", seenKey, func(stands string) (string, error) {
 		known := seen(stands)
-		for _, v := range versions {
+		for _, v := range saw {
 			if _, ok := known[v]; !ok {
 				known[v] = now.UTC().Truncate(time.Second)
 			}
 		}
-		forget(known)
+		forget(known, named)
 		value, err := json.Marshal(known)
 		return string(value), errors.Wrap(err, "encoding versions")
 	})
 }
 
-// forget drops the versions that have been known for longest.
-func forget(known map[string]time.Time) {
+// forget drops the versions that have been known for longest, those that no node names first.
+func forget(known map[string]time.Time, named []string) {
 	if len(known) <= maxSeen {
 		return
 	}
+	rank := map[string]int{}
+	for _, v := range named {
+		rank[v] = 1
+	}
 	oldest := slices.SortedFunc(maps.Keys(known), func(a, b string) int {
-		return cmp.Or(known[a].Compare(known[b]), cmp.Compare(a, b))
+		return cmp.Or(rank[a]-rank[b], known[a].Compare(known[b]), cmp.Compare(a, b))
 	})
 	for _, v := range oldest[:len(known)-maxSeen] {
 		delete(known, v)

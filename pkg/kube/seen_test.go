@@ -26,7 +26,7 @@ func TestVersionsAreRecordedOnce(t *testing.T) {
 		state, err := k.State(ctx)
 		assert.NilError(t, err)
 		assert.Equal(t, state.Slots["uid-a"], "a")
-		assert.NilError(t, k.RecordVersions(ctx, versions, at))
+		assert.NilError(t, k.RecordVersions(ctx, versions, versions, at))
 		state, err = k.State(ctx)
 		assert.NilError(t, err)
 		return state.Seen
@@ -50,14 +50,28 @@ func TestRecordingVersionsMeetsAConflict(t *testing.T) {
 	client := fake.NewClientset(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: StateConfigMap}})
 	k := &Cluster{slots: slots{client: client, namespace: "ns"}}
 	// Nothing was looked at yet.
-	assert.Assert(t, errors.Is(k.RecordVersions(ctx, []string{"1.27.0"}, time.Now()), ErrConflict))
+	assert.Assert(t, errors.Is(k.RecordVersions(ctx, []string{"1.27.0"}, nil, time.Now()), ErrConflict))
 	_, err := k.State(ctx)
 	assert.NilError(t, err)
 	client.PrependReactor("update", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewConflict(schema.GroupResource{Resource: "configmaps"}, StateConfigMap, nil)
 	})
-	assert.Assert(t, errors.Is(k.RecordVersions(ctx, []string{"1.27.0"}, time.Now()), ErrConflict))
+	assert.Assert(t, errors.Is(k.RecordVersions(ctx, []string{"1.27.0"}, nil, time.Now()), ErrConflict))
 	state, err := k.State(ctx)
 	assert.NilError(t, err)
 	assert.Equal(t, len(state.Seen), 0)
+}
+
+// Made-up versions push none out that a node of the cluster names (S6).
+func TestAttackForgetting(t *testing.T) {
+	known, at := map[string]time.Time{"1.27.0": {}}, time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
+	for i := range 2 * maxSeen {
+		known[fmt.Sprintf("2.0.%d", i)] = at.Add(time.Duration(i) * time.Second)
+	}
+	forget(known, []string{"1.27.0", "2.0.0"})
+	assert.Equal(t, len(known), maxSeen)
+	for _, v := range []string{"1.27.0", "2.0.0", fmt.Sprintf("2.0.%d", 2*maxSeen-1)} {
+		_, stands := known[v]
+		assert.Check(t, stands, v)
+	}
 }

@@ -151,6 +151,8 @@ type Attempt struct {
 	Reason  string    `json:"reason,omitempty"`
 	Started time.Time `json:"started"`
 	Ended   time.Time `json:"ended"`
+	// Retried: after it the user wished for another attempt at once, so it and those before it hold up none.
+	Retried bool `json:"retried,omitempty"`
 
 	extra extra
 }

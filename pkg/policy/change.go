@@ -121,6 +121,14 @@ func (c *Change) remember(n *fleet.Node, o marker.Outcome, r Reason, now time.Ti
 	c.Marks.History = c.Marks.History[max(0, len(c.Marks.History)-marker.HistoryLength):]
 }
 
+// retry forgets a node's failure, and lets its attempts so far hold up none, by the user's wish.
+func (c *Change) retry() {
+	c.Marks.Failure, c.DropRetry = nil, true
+	if h := c.Marks.History; len(h) > 0 {
+		h[len(h)-1].Retried = true
+	}
+}
+
 const resettingMessage = "the agent undoes what is activated"
 
 // giveBack undoes what we did to the node and asks for a reset.

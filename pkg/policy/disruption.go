@@ -46,12 +46,13 @@ func (p *planner) draining(n *fleet.Node) {
 		p.leavesBalancers(n)
 	case !p.baseline(n):
 	case n.Drain == nil || !p.Now.Before(n.Drain.Next):
-		r, message := drainWait(n)
+		r, message := p.drainWait(n)
 		s := p.step(n, phase, intent.ActDrain, r, message, nil)
 		s.Eviction, s.Force = &p.place(n).rules.Eviction, p.forced(n)
+		s.Most = max(0, s.Eviction.PerHour-n.Evicted)
 	default:
 		p.wakeAt(n.Drain.Next)
-		r, message := drainWait(n)
+		r, message := p.drainWait(n)
 		p.wait(n, phase, r, verbatim(message))
 	}
 }
@@ -98,7 +99,7 @@ func (p *planner) unledDrain(n *fleet.Node) bool {
 func (p *planner) giveBackUnled(n *fleet.Node) {
 	if !n.PassedOver {
 		p.wakeAt(p.Now.Add(time.Second))
-		r, message := drainWait(n)
+		r, message := p.drainWait(n)
 		p.wait(n, intent.PhaseDraining, r, verbatim(message))
 		return
 	}
@@ -165,6 +166,9 @@ func (p *planner) drainDeadline(n *fleet.Node) string {
 	why, within := p.unnoted(n), p.place(n).rules.Drain
 	if d := n.Drain; d != nil {
 		why = cmp.Or(d.Failed, d.Hopeless, d.Blocked, d.Awaited, d.Waiting)
+		if n.Evicted >= p.place(n).rules.Eviction.PerHour {
+			why = p.evictionLimit(n)
+		}
 		if why == "" && d.Remaining == 0 {
 			return fmt.Sprintf("drained, but no agent pod was Ready on the node within %s", within)
 		}
@@ -175,12 +179,14 @@ func (p *planner) drainDeadline(n *fleet.Node) string {
 	return fmt.Sprintf("not drained within %s: %s", within, why)
 }
 
-func drainWait(n *fleet.Node) (Reason, string) {
+func (p *planner) drainWait(n *fleet.Node) (Reason, string) {
 	switch d := n.Drain; {
 	case d == nil:
 		return ReasonDraining, "the node's pods are being evicted"
 	case d.Failed != "":
 		return ReasonDrainFailing, d.Failed
+	case d.Remaining > 0 && n.Evicted >= p.place(n).rules.Eviction.PerHour:
+		return ReasonEvictionLimit, p.evictionLimit(n)
 	case cmp.Or(d.Hopeless, d.Blocked) != "":
 		return ReasonEvictionBlocked, cmp.Or(d.Hopeless, d.Blocked)
 	case d.Remaining == 0:
@@ -190,6 +196,12 @@ func drainWait(n *fleet.Node) (Reason, string) {
 	default:
 		return ReasonDraining, cmp.Or(d.Waiting, "the node's pods are being evicted")
 	}
+}
+
+// evictionLimit says that as many pods were evicted from a node as may be, as they are if one comes back each time.
+func (p *planner) evictionLimit(n *fleet.Node) string {
+	p.wakeAt(n.EvictedUntil)
+	return fmt.Sprintf("%d pods were evicted from the node within an hour, and no more may be: look for one that is made anew there, or raise drain.evictionsPerHour", n.Evicted)
 }
 
 // rebooting waits for the agent. Before busy the intent can be taken back; after it only the boot ID
@@ -261,10 +273,14 @@ func (p *planner) returning(n *fleet.Node) {
 	}
 }
 
-// cameBack is why a node came back from a reboot without its target: it was rolled back if the target had been
-// activated. Else it lost its power, or was rebooted by hand, before that, which says nothing about the version (S10).
+// cameBack is why a node came back from a reboot with an error: it was rolled back if the target had been activated. Else
+// it lost its power, or was rebooted by hand, before that, which says nothing about the version (S10). Nor does an error
+// of an agent whose kubelet runs the target.
 func cameBack(n *fleet.Node) Reason {
-	if m := &n.Marks; m.Report.ActivatedID != m.Intent.ID {
+	switch m := &n.Marks; {
+	case n.OSVersion == m.Intent.Target:
+		return ReasonHostError
+	case m.Report.ActivatedID != m.Intent.ID:
 		return ReasonRebootedEarly
 	}
 	return ReasonRolledBack

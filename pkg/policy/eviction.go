@@ -21,6 +21,9 @@ type Eviction struct {
 	// Predict: a node is cordoned only if a look at its pods and their budgets found that it can be drained now.
 	// Default true.
 	Predict bool
+	// PerHour is how many pods may be evicted from a node within an hour, whatever for: it ends a pod that comes back to
+	// its cordoned node each time. Default 1000, more than a node has pods.
+	PerHour int
 }
 
 // Handling is what a drain does with pods of some kind.
@@ -67,6 +70,9 @@ func (r *Rules) longestDrain() time.Duration {
 func (e Eviction) validate(m *mistakes) {
 	if e.GracePeriod != 0 && e.GracePeriod < time.Second {
 		m.add("drain.gracePeriod", "is %s: give 1s or more, or leave it out for what each pod asks for", e.GracePeriod)
+	}
+	if e.PerHour < 1 {
+		m.add("drain.evictionsPerHour", "is %d: give 1 or more", e.PerHour)
 	}
 	everyPod := func(list string, pods []PodSelector) {
 		for i, s := range pods {

@@ -185,8 +185,26 @@ func FuzzPlan(f *testing.F) {
 		drainedOrAlone(t, s, set, out)
 		inAnyOrder(t, s, set, out, c.of(len(s.Nodes)))
 		largerIsNoFewer(t, s, set, out)
+		onlyItsOwn(t, s, set, out, c)
 		converges(t, s, set)
 	})
+}
+
+// onlyItsOwn has one agent say something else: no other node goes that waited for a group or for a version's age.
+func onlyItsOwn(t *testing.T, s fleet.Snapshot, set policy.Settings, out policy.Outcome, c *choices) {
+	at := c.of(len(s.Nodes))
+	s.Nodes = slices.Clone(s.Nodes)
+	r := &s.Nodes[at].Marks.Report
+	versions := []string{v3, v2, v1, "", "9.9.9"}
+	r.Current, r.Available = versions[c.of(5)], versions[c.of(5)]
+	r.ActiveID, r.State = s.Nodes[at].Marks.Intent.ID, marker.States()[c.of(3)]
+	lied := policy.Plan(s, set)
+	for i, n := range lied.Nodes {
+		waited := out.Nodes[i].Reason == policy.ReasonAfterGroup || out.Nodes[i].Reason == policy.ReasonVersionTooNew
+		if n.Node != s.Nodes[at].Name && waited {
+			assert.Check(t, n.Act != intent.ActPrepare && n.Act != intent.ActCordon && n.Act != intent.ActConfirm, "%s goes by the word of %s\n%s", n.Node, s.Nodes[at].Name, lied)
+		}
+	}
 }
 
 // inAnyOrder plans for the same nodes in another order.

@@ -86,7 +86,8 @@ func (p *planner) hasAll(w wave, before *part) verdict {
 	return verdict{}
 }
 
-// hasSoaked says why a node of a group that goes first holds the others up.
+// hasSoaked says why a node of a group that goes first holds the others up. What a node runs is its kubelet's word: what
+// an agent says moves nothing but its own node.
 func (p *planner) hasSoaked(n *fleet.Node, w wave, name string) verdict {
 	m := &n.Marks
 	has := func(version string) bool {
@@ -94,7 +95,9 @@ func (p *planner) hasSoaked(n *fleet.Node, w wave, name string) verdict {
 		return c == 0 || c > 0 && !w.down
 	}
 	switch {
-	case len(n.Problems) > 0 || m.Report.Current == "" || !has(m.Report.Current):
+	case n.OSVersion != m.Report.Current && m.Report.Current != "" && has(m.Report.Current) && !has(n.OSVersion):
+		return verdict{ReasonAfterGroup, say("group {s} goes first, and only its agent, not its kubelet, says that {s2} in it runs {s3}").with(name, n.Name, w.version).aging()}
+	case len(n.Problems) > 0 || !has(n.OSVersion):
 		return verdict{ReasonAfterGroup, say("group {s} goes first, and {s2} in it does not run {s3} yet").with(name, n.Name, w.version).aging()}
 	case n.Disrupted() || n.Phase() == intent.PhaseResetting || !n.Ready:
 		return verdict{ReasonAfterGroup, say("group {s} goes first, and {s2} in it is not back in service with {s3} yet").with(name, n.Name, w.version).aging()}

@@ -42,6 +42,9 @@ func (p *planner) idle(n *fleet.Node) {
 		p.wakeAt(f.RetryAfter)
 		p.wait(n, phase, ReasonBackingOff, say("{v} failed here ({n} in a row, last {s}: {s2}); tried again after {t}, or at once with the annotation {s3}").
 			after("", m.Report.Available).count(f.Count).with(f.Reason, f.Message, string(marker.KeyRetry)).at(f.RetryAfter).over(f.RetryAfter))
+	case p.tired(n).reason != "":
+		v := p.tired(n)
+		p.wait(n, phase, v.reason, v.sentence.after("{v} is available; ", m.Report.Available))
 	case p.handsOff(n):
 		p.wait(n, phase, ReasonHandsOff, say("somebody took the operator's cordon away a short while ago; the node is left alone for {d}").
 			lasting(p.set.HandsOff).over(m.History[len(m.History)-1].Ended.Add(p.set.HandsOff)))

@@ -24,7 +24,7 @@ func (p *planner) drainAgain(n *fleet.Node) {
 		at := p.Now.Truncate(time.Millisecond)
 		d.Late = &at
 	}
-	r, message := drainWait(n)
+	r, message := p.drainWait(n)
 	c.Marks.Waiting = verbatim(message).mark(r, p.Now)
 	p.step(n, intent.PhaseDraining, intent.ActNote, r, message, c)
 }

@@ -29,7 +29,7 @@ type candidate struct {
 func (p *planner) candidate(n *fleet.Node) candidate {
 	c := candidate{Node: n, part: p.places[p.at], at: p.at, zone: n.Zone, held: p.slot(n), out: p.otherwiseOut(n)}
 	blocked := n.Forecast != nil && n.Forecast.Obstacle != fleet.ObstacleNone
-	for _, behind := range []bool{!c.held, n.ControllerHere, n.Marks.Failure != nil && n.Marks.Failure.Count > 0, blocked} {
+	for _, behind := range []bool{!c.held, n.ControllerHere, p.behind(n), blocked} {
 		c.rank <<= 1
 		if behind {
 			c.rank |= 1
@@ -39,14 +39,14 @@ func (p *planner) candidate(n *fleet.Node) candidate {
 }
 
 // order puts those who could go in their order: interrupted starts first, whose slot is theirs already; the
-// controller's own node last, nodes that failed behind the others, and then those that could not be drained when
+// controller's own node last, nodes that failed or had their turn behind the others, and then those that could not be drained when
 // somebody looked: however many they are, looking at them again keeps nobody waiting. Then the oldest version first, those that
 // are out of service already, and by name.
 func order(all []candidate) {
 	ages, last := agesOf(all), 0
 	for i := range all {
 		c := &all[i]
-		c.place = (c.rank*len(ages)+ages[c.Marks.Report.Current])*2 + 1
+		c.place = (c.rank*len(ages)+ages[c.OSVersion])*2 + 1
 		if c.out {
 			c.place--
 		}
@@ -55,11 +55,11 @@ func order(all []candidate) {
 	arrange(all, last, func(c *candidate) int { return c.place })
 }
 
-// agesOf numbers the versions that nodes run from the oldest on, so that each is read once.
+// agesOf numbers the versions that nodes run, by their kubelets' word, from the oldest on, so that each is read once.
 func agesOf(all []candidate) map[string]int {
 	ages := map[string]int{}
 	for i := range all {
-		ages[all[i].Marks.Report.Current] = 0
+		ages[all[i].OSVersion] = 0
 	}
 	age, versions := 0, slices.SortedFunc(maps.Keys(ages), marker.CompareVersions)
 	for i, v := range versions {

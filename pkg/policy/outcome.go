@@ -36,8 +36,10 @@ type Outcome struct {
 	Stopped []StoppedVersion `json:"stopped,omitempty"`
 	// RecordPolicy: it has to be noted that this cluster has a policy, before anything starts by it.
 	RecordPolicy bool `json:"recordPolicy,omitempty"`
-	// Saw are versions that were not known in this cluster before.
-	Saw []string `json:"saw,omitempty"`
+	// Saw are versions that were not known in this cluster before, and now are. Where there are any, Named are all
+	// versions that some node names.
+	Saw   []string `json:"saw,omitempty"`
+	Named []string `json:"-"`
 	// AskAlerts: something would start, and nobody knows which alerts stand.
 	AskAlerts bool `json:"-"`
 	// Wake is when, by the clock alone, the next plan may differ; zero if never.
@@ -65,9 +67,11 @@ type Step struct {
 	// slot is to be freed.
 	TakesSlot bool `json:"-"`
 	FreesSlot bool `json:"-"`
-	// Eviction is by which rules a look at the node's pods, or an eviction pass, goes; Force: it deletes.
+	// Eviction is by which rules a look at the node's pods, or an eviction pass, goes; Force: it deletes. The pass asks for
+	// Most evictions.
 	Eviction *Eviction `json:"-"`
 	Force    bool      `json:"-"`
+	Most     int       `json:"-"`
 }
 
 // Change is a node's marks, cordon and marks for others after a step. It is only valid on the resourceVersion that it

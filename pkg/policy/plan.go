@@ -66,8 +66,9 @@ type planner struct {
 	staying int
 	// agents is how many nodes of the plan have a Ready agent.
 	agents int
-	// failed is on how many nodes each version failed.
+	// failed is on how many nodes each version failed, and names how many name it.
 	failed map[string]int
+	names  names
 	// verdicts, waves, answers and compared are what was found out so far in this plan of versions, of groups, of
 	// starts, and of which version is higher, and typically how long updates took, -1 before anybody asked.
 	verdicts  map[string]verdict
@@ -84,7 +85,7 @@ type planner struct {
 }
 
 func newPlanner(s fleet.Snapshot, set Settings) *planner {
-	p := &planner{Snapshot: s, set: set, failed: map[string]int{}, verdicts: map[string]verdict{}, waves: map[wave]verdict{},
+	p := &planner{Snapshot: s, set: set, failed: map[string]int{}, names: names{count: map[string]*int{}}, verdicts: map[string]verdict{}, waves: map[wave]verdict{},
 		answers: map[question]verdict{}, compared: map[[2]string]int{}, typically: -1}
 	p.fleet = newPart(theFleet, nil, &p.set.Rules)
 	p.both[0] = p.fleet
@@ -150,9 +151,12 @@ func (p *planner) count() {
 			staged++
 		}
 		p.countFailed(n, late)
-		p.see(n.Marks.Report.Available)
-		p.see(n.Marks.Report.Current)
+		p.names.add(n.OSVersion)
+		if a := n.Marks.Report.Available; a != n.OSVersion {
+			p.names.add(a)
+		}
 	}
+	p.see()
 	p.out.Nodes = make([]Standing, 0, ours)
 	p.toStage, p.toDisrupt = make([]candidate, 0, offered), make([]candidate, 0, staged)
 	p.lost = lost
@@ -316,12 +320,12 @@ func (p *planner) node(n *fleet.Node) {
 		return
 	case n.Marks.Retry && phase == intent.PhaseIdle && says(n, intent.HasActivated):
 		c := begin(n, p.Now, marker.ActionResetState, p.set.Deadlines.Prepare, ReasonResetting, resettingMessage)
-		c.Marks.Failure, c.DropRetry = nil, true
+		c.retry()
 		p.step(n, phase, intent.ActReset, ReasonRetryWanted, "what is activated on the host is undone by the user's wish", c)
 		return
 	case n.Marks.Retry:
 		c := keep(n)
-		c.Marks.Failure, c.DropRetry = nil, true
+		c.retry()
 		p.step(n, phase, intent.ActRetry, ReasonRetryWanted, "the failure is forgotten by the user's wish", c)
 		return
 	case n.Interface != fleet.InterfaceUpdateAPI && !n.Disrupted():

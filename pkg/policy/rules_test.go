@@ -131,7 +131,7 @@ func TestRules(t *testing.T) {
 		{"spread over zones", []func(*policy.Settings){func(s *policy.Settings) { s.MaxUnavailable = policy.Count(2) }},
 			[]fleet.Node{node("a", zone("x"), draining), node("b", zone("x"), prepared), node("c", zone("y"), prepared), node("d")},
 			map[string]string{"b": "wait UnavailableLimit", "c": "Cordon Cordoned"}},
-		{"the oldest version first", nil, []fleet.Node{node("a", prepared, with(func(n *fleet.Node) { n.Marks.Report.Current = "1.1.5" })), node("b", prepared), node("c")},
+		{"the oldest version first", nil, []fleet.Node{node("a", prepared, with(func(n *fleet.Node) { n.Marks.Report.Current, n.OSVersion = "1.1.5", "1.1.5" })), node("b", prepared), node("c")},
 			map[string]string{"a": "wait UnavailableLimit", "b": "Cordon Cordoned"}},
 
 		{"what others took out of service counts", nil, []fleet.Node{node("a", prepared), node("b", cordoned), node("c"), node("d")},

@@ -152,7 +152,7 @@ func DefaultSettings() Settings {
 		Rules: Rules{
 			MaxUnavailable: Count(1), FitWindow: true, StageOutside: true, WhenClosed: Return,
 			Soak: time.Minute, Drain: 30 * time.Minute, Balancers: Balancers{Exclude: true}, Protect: true,
-			Eviction: Eviction{EmptyDirData: Evict, UnmanagedPods: Evict, Predict: true},
+			Eviction: Eviction{EmptyDirData: Evict, UnmanagedPods: Evict, Predict: true, PerHour: 1000},
 			Volumes:  Volumes{Wait: 5 * time.Minute, OnTimeout: Ignore},
 			Verify:   Verify{Deadline: 10 * time.Minute, OnWorkloads: FailOnWorkloads},
 		},

@@ -62,13 +62,12 @@ func wanted(m *marker.Marks) string {
 
 // prepared decides if a staged node may be taken out of service.
 func (p *planner) prepared(n *fleet.Node) {
-	phase, m := intent.PhasePrepared, &n.Marks
+	m := &n.Marks
 	switch {
 	case m.Report.Current == m.Intent.Target:
-		c := stabilize(n, p.Now, p.set)
-		p.step(n, phase, intent.ActStabilize, ReasonAlreadyOnTarget, "the node already runs "+m.Intent.Target, c).FreesSlot = p.slot(n)
+		p.unstage(n, ReasonAlreadyOnTarget, "the node already runs "+m.Intent.Target)
 	case m.Report.Available != m.Intent.Target:
-		p.step(n, phase, intent.ActStabilize, ReasonOfferWithdrawn, withdrawn(m), stabilize(n, p.Now, p.set)).FreesSlot = p.slot(n)
+		p.unstage(n, ReasonOfferWithdrawn, withdrawn(m))
 	case m.Paused:
 		p.hold(n, ReasonPaused, say("staged; paused: {s}").with(orNoReason(m.PausedReason)))
 	case !n.AgentReady:
@@ -79,9 +78,19 @@ func (p *planner) prepared(n *fleet.Node) {
 		p.hold(n, ReasonBootUnconfirmed, say("staged; agent and kubelet do not name the same boot yet"))
 	case n.Leaving != "":
 		p.hold(n, ReasonBeingRemoved, say("staged; the node is on its way out of the cluster: {s}").with(n.Leaving))
+	case p.tired(n).reason != "":
+		v := p.tired(n)
+		p.hold(n, v.reason, v.sentence.after("staged; ", ""))
 	default:
 		p.toDisrupt = append(p.toDisrupt, p.candidate(n))
 	}
+}
+
+// unstage ends an attempt of a staged node that has nothing to go to.
+func (p *planner) unstage(n *fleet.Node, r Reason, message string) {
+	c := stabilize(n, p.Now, p.set)
+	c.remember(n, marker.OutcomeGivenBack, r, p.Now)
+	p.step(n, intent.PhasePrepared, intent.ActStabilize, r, message, c).FreesSlot = p.slot(n)
 }
 
 // hold lets a staged node wait; a slot that it holds from an interrupted start is given back first.

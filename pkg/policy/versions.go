@@ -74,6 +74,10 @@ func (p *planner) judge(version string) verdict {
 	}
 	if r.MinAge > 0 {
 		since, seen := p.Seen[version]
+		if !seen && !p.known(version) {
+			return verdict{ReasonVersionTooNew, say("{s} is named by no other node: that it has been known for {d} counts from when a second one is offered it, or runs it").
+				with(version).lasting(r.MinAge)}
+		}
 		if !seen || since.After(p.Now) {
 			since = p.Now
 		}
@@ -114,10 +118,11 @@ func (p *planner) wanted(version string) bool {
 
 // countFailed counts on how many nodes each version failed, by their own marks: after a reboot into it. What staging, a
 // drain or an activation failed at is no version's fault. A node that is Lost in an attempt, or will be when this
-// process has passed over it, failed too, unless it is well in its old boot: then the version was not tried.
+// process has passed over it, failed too, unless it is well in its old boot: then the version was not tried. Nor is it
+// the version that failed where the kubelet finds all well, and only the agent doesn't say so.
 func (p *planner) countFailed(n *fleet.Node, late bool) {
 	lost := ""
-	if late && (rebooted(n) || !n.Ready) {
+	if late && (rebooted(n) || !n.Ready) && !p.denied(n) {
 		lost = n.Marks.Intent.Target
 	}
 	if lost != "" {
@@ -136,6 +141,16 @@ func (p *planner) countFailed(n *fleet.Node, late bool) {
 // blamesVersion reports whether a failure can be the version's own doing, which takes that the host has booted it
 // (S10). Before that only the old version runs, and what fails is the host's repository, disk or lock, or its power.
 func (r Reason) blamesVersion() bool { return r == ReasonRolledBack }
+
+// denied reports whether a node has come through its update by its kubelet's word, and its agent says something else.
+func (p *planner) denied(n *fleet.Node) bool {
+	m := &n.Marks
+	if !rebooted(n) || !n.Ready || n.OSVersion != m.Intent.Target || confirmed(n) && m.Report.Answer(m.Intent.ID) != marker.StateError {
+		return false
+	}
+	d := m.Disruption
+	return n.Phase() != intent.PhaseVerifying || d.Soak != nil && d.Ready == n.ReadySince && !p.Now.Before(p.soaked(n))
+}
 
 // workloadsBlameVersion tells if workloads that did not come back are held against the version that a node has now: they
 // were seen, and no other node in our hands could be where their pods are missing.
@@ -160,20 +175,4 @@ func (p *planner) outOfService(n *fleet.Node) bool {
 		return true
 	}
 	return n.Disrupted()
-}
-
-// see notes versions that nobody in this cluster has seen before.
-func (p *planner) see(version string) {
-	if version == "" {
-		return
-	}
-	if _, seen := p.Seen[version]; seen || p.SlotsProblem != "" {
-		return
-	}
-	for _, v := range p.out.Saw {
-		if v == version {
-			return
-		}
-	}
-	p.out.Saw = append(p.out.Saw, version)
 }

@@ -35,7 +35,7 @@ const (
 	TaskAskAlerts TaskKind = "ask for alerts"
 	// TaskRecordPolicy notes that this cluster has a policy. Without it nothing starts.
 	TaskRecordPolicy TaskKind = "record the policy"
-	// TaskRecordVersions notes Task.Saw as known from now on.
+	// TaskRecordVersions notes Task.Saw as known from now on. For room others are forgotten, those in Task.Named last.
 	TaskRecordVersions TaskKind = "record versions"
 )
 
@@ -46,8 +46,8 @@ type Task struct {
 	// Take holds UIDs with their nodes' names, Free UIDs.
 	Take map[string]string
 	Free []string
-	// Saw are versions.
-	Saw []string
+	// Saw and Named are versions.
+	Saw, Named []string
 }
 
 // Work is the order in which a plan is carried out, and what the answers so far leave of it: slots are
@@ -61,6 +61,7 @@ type Work struct {
 	looked  bool
 	free    []string
 	saw     []string
+	named   []string
 	record  bool
 	ask     bool
 	task    Task
@@ -68,7 +69,7 @@ type Work struct {
 
 // NewWork begins to carry out a plan.
 func NewWork(out Outcome) *Work {
-	w := &Work{take: map[string]string{}, steps: out.Steps, saw: out.Saw, record: out.RecordPolicy, ask: out.AskAlerts}
+	w := &Work{take: map[string]string{}, steps: out.Steps, saw: out.Saw, named: out.Named, record: out.RecordPolicy, ask: out.AskAlerts}
 	for _, step := range out.Steps {
 		if step.TakesSlot {
 			w.take[step.UID] = step.Node
@@ -124,7 +125,7 @@ func (w *Work) Next() (Task, bool) {
 		return w.task, true
 	}
 	if len(w.saw) > 0 {
-		w.task = Task{Kind: TaskRecordVersions, Saw: w.saw}
+		w.task = Task{Kind: TaskRecordVersions, Saw: w.saw, Named: w.named}
 		return w.task, true
 	}
 	if w.ask {

@@ -374,9 +374,9 @@ func (c *checks) before(d *decision, g *policy.Group, version string) string {
 	return ""
 }
 
-// has tells if a node is in service with a version and has been for so long.
+// has tells if a node is in service with a version, by its kubelet's word, and has been for so long.
 func (c *checks) has(d *decision, n *corev1.Node, version string, soak time.Duration) bool {
-	current := annotation(n, marker.KeyCurrentVersion)
+	current, _, _ := strings.Cut(strings.TrimPrefix(n.Status.NodeInfo.OSImage, "Bottlerocket OS "), " ")
 	if current == "" || marker.CompareVersions(current, version) < 0 || has(n, marker.KeyDisruption) || !isReady(n) ||
 		annotation(n, marker.KeyActionWanted) == string(marker.ActionResetState) {
 		return false

@@ -16,6 +16,7 @@ type drain struct {
 	Leave         *[]podSelector `yaml:"leave"`
 	AtDeadline    *lastResort    `yaml:"atDeadline"`
 	Predict       *bool          `yaml:"predict"`
+	PerHour       *int           `yaml:"evictionsPerHour"`
 }
 
 type podSelector struct {
@@ -46,6 +47,7 @@ func (d *drain) into(out *policy.Rules, r *reader, at string) {
 		e.Force = *d.AtDeadline == force
 	}
 	set(&e.Predict, d.Predict)
+	set(&e.PerHour, d.PerHour)
 	choose(&e.WaitFor, d.WaitFor, r, below(at, "waitFor"))
 	choose(&e.Leave, d.Leave, r, below(at, "leave"))
 }

@@ -121,14 +121,14 @@ drain:
 groups:
 - name: a
   nodeSelector: {}
-  drain: {atDeadline: return, waitFor: [], leave: [{namespace: storage}], predict: false}
+  drain: {atDeadline: return, waitFor: [], leave: [{namespace: storage}], predict: false, evictionsPerHour: 50}
 `)
 	assert.NilError(t, err)
-	fleet := policy.Eviction{GracePeriod: 20 * time.Second, EmptyDirData: policy.Evict, UnmanagedPods: policy.Block, Force: true, Predict: true,
+	fleet := policy.Eviction{GracePeriod: 20 * time.Second, EmptyDirData: policy.Evict, UnmanagedPods: policy.Block, Force: true, Predict: true, PerHour: 1000,
 		WaitFor: []policy.PodSelector{{Namespace: "batch", Selector: policy.Selector{{Key: "job", Operator: policy.In, Values: []string{"nightly"}}}}}}
 	assert.DeepEqual(t, set.Eviction, fleet)
 	group := fleet
-	group.WaitFor, group.Leave, group.Force, group.Predict = nil, []policy.PodSelector{{Namespace: "storage"}}, false, false
+	group.WaitFor, group.Leave, group.Force, group.Predict, group.PerHour = nil, []policy.PodSelector{{Namespace: "storage"}}, false, false, 50
 	assert.DeepEqual(t, set.Groups[0].Eviction, group)
 	assert.Equal(t, set.Groups[0].Drain, time.Hour)
 }
