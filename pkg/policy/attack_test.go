@@ -46,6 +46,14 @@ func TestAttackOrder(t *testing.T) {
 	assert.Equal(t, verdict(got), "Prepared Cordon Cordoned")
 }
 
+// An agent that says it runs what its kubelet doesn't is not called up to date, and nothing starts on its word (S9).
+func TestAttackVersion(t *testing.T) {
+	for _, at := range []change{says(v2), func(n *fleet.Node) { offered(v3)(n); says(v2)(n) }} {
+		got, _ := find(t, policy.Plan(fleetOf([]fleet.Node{node("a", at)}), policy.DefaultSettings()), "a")
+		assert.Equal(t, verdict(got), "Idle wait BootUnconfirmed", got.Sentence)
+	}
+}
+
 // A version's age begins when a second node names it: one agent begins none, however many it makes up, and of what it
 // makes up nothing is kept (S6).
 func TestAttackAges(t *testing.T) {

@@ -32,6 +32,8 @@ func (p *planner) idle(n *fleet.Node) {
 		p.agentError(n, phase)
 	case answer != marker.StateReady || m.Report.Current == "" || m.Report.Protocol < 1:
 		p.wait(n, phase, ReasonAgentNotReady, say("the agent has not reported on its host yet"))
+	case n.BootID == m.Report.BootID && n.OSVersion != "" && n.OSVersion != m.Report.Current:
+		p.wait(n, phase, ReasonBootUnconfirmed, say("of the same boot the kubelet says that {s} runs, and the agent that {s2} does: see which is true on the host").with(n.OSVersion, m.Report.Current))
 	case m.Report.Available == "" || p.compare(m.Report.Available, m.Report.Current) == 0:
 		p.upToDate(n)
 	case p.downgrade(m.Report.Current, m.Report.Available).reason != "":

@@ -31,7 +31,7 @@ const (
 	ReasonHandsOff Reason = "HandsOff"
 	// ReasonNodeNotReady: nothing starts on a node that isn't Ready.
 	ReasonNodeNotReady Reason = "NodeNotReady"
-	// ReasonBootUnconfirmed: agent and kubelet don't name the same boot.
+	// ReasonBootUnconfirmed: agent and kubelet don't name the same boot, or not the same version of it.
 	ReasonBootUnconfirmed Reason = "BootUnconfirmed"
 	// ReasonStagingLimit: enough nodes are staging.
 	ReasonStagingLimit Reason = "StagingLimit"
