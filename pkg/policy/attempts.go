@@ -15,32 +15,31 @@ const attemptsSoon = 3
 // soon is in which time there may be attemptsSoon. By default it is an hour.
 func (s Settings) soon() time.Duration { return 6 * s.RetryBase }
 
-// attempts are the ends of a node's attempts without success, the latest first, since the user last wished for another.
-func (p *planner) attempts(n *fleet.Node) []time.Time {
-	var ends []time.Time
+// ended is when the last but so many of a node's attempts without success ended, since the user last wished for another;
+// false: there were not so many.
+func (p *planner) ended(n *fleet.Node, but int) (time.Time, bool) {
 	for i := len(n.Marks.History) - 1; i >= 0 && !n.Marks.History[i].Retried; i-- {
-		if a := &n.Marks.History[i]; a.Outcome != marker.OutcomeUpdated && !a.Ended.After(p.Now.Add(p.set.RetryMax)) {
-			ends = append(ends, a.Ended)
+		a := &n.Marks.History[i]
+		if a.Outcome == marker.OutcomeUpdated || a.Ended.After(p.Now.Add(p.set.RetryMax)) {
+			continue
 		}
+		if but == 0 {
+			return a.Ended, true
+		}
+		but--
 	}
-	return ends
+	return time.Time{}, false
 }
 
 // tired says why a node has had enough attempts for now.
 func (p *planner) tired(n *fleet.Node) verdict {
-	if len(n.Marks.History) < attemptsSoon {
-		return verdict{}
-	}
-	ends := p.attempts(n)
 	until, count, within := time.Time{}, 0, time.Duration(0)
 	for _, limit := range []struct {
 		count  int
 		within time.Duration
 	}{{attemptsSoon, p.set.soon()}, {marker.HistoryLength, p.set.RetryMax}} {
-		if len(ends) < limit.count {
-			continue
-		}
-		if end := ends[limit.count-1].Add(limit.within); p.Now.Before(end) && end.After(until) {
+		ended, enough := p.ended(n, limit.count-1)
+		if end := ended.Add(limit.within); enough && p.Now.Before(end) && end.After(until) {
 			until, count, within = end, limit.count, limit.within
 		}
 	}
@@ -58,6 +57,6 @@ func (p *planner) behind(n *fleet.Node) bool {
 	if n.Marks.Failure != nil && n.Marks.Failure.Count > 0 || !n.TakenOut.IsZero() && p.Now.Before(n.TakenOut.Add(p.set.soon())) {
 		return true
 	}
-	ends := p.attempts(n)
-	return len(ends) > 0 && p.Now.Before(ends[0].Add(p.set.soon()))
+	last, ended := p.ended(n, 0)
+	return ended && p.Now.Before(last.Add(p.set.soon()))
 }
