@@ -172,9 +172,11 @@ func (still) Pods(context.Context, string, policy.Eviction) ([]corev1.Pod, error
 func (still) Forecast(context.Context, string, policy.Eviction) (fleet.Obstacle, string, error) {
 	panic("looked ahead")
 }
-func (still) RecordVersions(_ context.Context, _, _ []string, _ time.Time) error { panic("recorded versions") }
-func (still) RecordPolicy(context.Context, time.Time) error             { panic("recorded that there is a policy") }
-func (still) Current() kube.PolicyState                                 { return kube.PolicyState{Settings: policy.DefaultSettings()} }
-func (still) Notice(bool, string, string)                               { panic("told of something") }
-func (still) Event(string, string, bool, string, string)                { panic("told of something") }
-func (still) Once(string, string, string, bool, string, string)         { panic("told of something") }
+func (still) RecordVersions(_ context.Context, _, _ []string, _ time.Time) error {
+	panic("recorded versions")
+}
+func (still) RecordPolicy(context.Context, time.Time) error     { panic("recorded that there is a policy") }
+func (still) Current() kube.PolicyState                         { return kube.PolicyState{Settings: policy.DefaultSettings()} }
+func (still) Notice(bool, string, string)                       { panic("told of something") }
+func (still) Event(string, string, bool, string, string)        { panic("told of something") }
+func (still) Once(string, string, string, bool, string, string) { panic("told of something") }
