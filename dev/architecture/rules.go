@@ -21,10 +21,11 @@ type place struct {
 // places are the folders whose packages are placed; a folder stands for what is under it too, unless
 // that is named itself.
 var places = map[string]place{
-	"pkg/marker": {layer: layerPure},
+	"pkg/plain":  {layer: layerPure},
+	"pkg/marker": {layer: layerPure, beside: []string{"pkg/plain"}},
 	"pkg/intent": {layer: layerPure, beside: []string{"pkg/marker"}},
 	"pkg/fleet":  {layer: layerPure, beside: []string{"pkg/marker", "pkg/intent"}},
-	"pkg/policy": {layer: layerPure, beside: []string{"pkg/marker", "pkg/intent", "pkg/fleet"}},
+	"pkg/policy": {layer: layerPure, beside: []string{"pkg/plain", "pkg/marker", "pkg/intent", "pkg/fleet"}},
 
 	"pkg/policy/window": {layer: layerPure},
 	"pkg/policy/file":   {layer: layerPure, beside: []string{"pkg/marker", "pkg/policy/window"}},
@@ -46,13 +47,13 @@ var places = map[string]place{
 }
 
 // pure are the packages that decide. They get all they know as values.
-var pure = []string{"pkg/marker", "pkg/intent", "pkg/fleet", "pkg/policy"}
+var pure = []string{"pkg/plain", "pkg/marker", "pkg/intent", "pkg/fleet", "pkg/policy"}
 
 // pureImports is all that a pure package may import beside other pure ones.
 var pureImports = []string{
 	"bytes", "cmp", "container/heap", "container/list", "encoding", "encoding/base64", "encoding/binary", "encoding/hex", "encoding/json",
 	"errors", "fmt", "hash", "hash/crc32", "hash/fnv", "io", "iter", "maps", "math", "math/big", "math/bits", "reflect", "regexp", "slices", "sort",
-	"strconv", "strings", "text/tabwriter", "time", "unicode", "unicode/utf8", "unique",
+	"strconv", "strings", "text/tabwriter", "time", "unicode", "unicode/utf16", "unicode/utf8", "unique",
 	"github.com/pkg/errors", "golang.org/x/mod/semver",
 	// The policy file and the ranges in it.
 	"go.yaml.in/yaml/v3", "github.com/Masterminds/semver/v3",

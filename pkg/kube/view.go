@@ -39,6 +39,14 @@ func leaving(n *corev1.Node) string {
 	return ""
 }
 
+// bootID is a kubelet's word for its boot; empty if it can't be one, which proves no reboot.
+func bootID(said string) string {
+	if !marker.ValidToken(said) {
+		return ""
+	}
+	return said
+}
+
 // View turns a Node into what decisions are made from. Agent pods and what a process remembers are
 // not in it.
 func View(n *corev1.Node) fleet.Node {
@@ -52,7 +60,7 @@ func View(n *corev1.Node) fleet.Node {
 		Leaving:         leaving(n),
 		Unschedulable:   n.Spec.Unschedulable,
 		Created:         n.CreationTimestamp.Time,
-		BootID:          n.Status.NodeInfo.BootID,
+		BootID:          bootID(n.Status.NodeInfo.BootID),
 		OSVersion:       fleet.OSVersion(n.Status.NodeInfo.OSImage),
 	}
 	for _, c := range n.Status.Conditions {

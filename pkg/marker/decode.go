@@ -53,12 +53,15 @@ func Decode(annotations map[string]string) (Marks, []Problem) {
 		if m.Failure.Count < 0 {
 			d.problem(KeyFailure, "has a negative count")
 		}
+		m.Failure.Versions = d.versions(KeyFailure, m.Failure.Versions)
+		m.Failure.Broken = d.versions(KeyFailure, m.Failure.Broken)
+		m.Failure.Reason, m.Failure.Message = Clip(m.Failure.Reason, maxToken), Clip(m.Failure.Message, MaxMessage)
 	}
 	// History is for people, and no promise hangs on it: a broken one is dropped, not a reason to stop.
 	m.History = decodeHistory(annotations[string(KeyHistory)])
 	if v, ok := annotations[string(KeyWaitingFor)]; ok {
-		reason, message, _ := strings.Cut(v, ": ")
-		m.Waiting = &Waiting{Reason: reason, Message: message}
+		reason, message, _ := strings.Cut(Clip(v, maxToken+len(": ")+MaxMessage), ": ")
+		m.Waiting = &Waiting{Reason: Clip(reason, maxToken), Message: Clip(message, MaxMessage)}
 	}
 	m.HookID = d.token2(KeyHookID)
 	return m, d.problems
@@ -137,6 +140,17 @@ func (d *decoder) version(k Key) string {
 	return v
 }
 
+// versions are those of a list that are versions.
+func (d *decoder) versions(k Key, list []string) []string {
+	for _, v := range list {
+		if !ValidVersion(v) {
+			d.problem(k, "has %.40q, which is not a version", v)
+			return slices.DeleteFunc(list, func(v string) bool { return !ValidVersion(v) })
+		}
+	}
+	return list
+}
+
 func (d *decoder) time(k Key) time.Time {
 	v, ok := d.text(k, maxToken)
 	if !ok {
@@ -163,6 +177,7 @@ func (d *decoder) intent() Intent {
 	}
 	if !slices.Contains(Actions(), i.Action) {
 		d.problem(KeyActionWanted, "%.40q is not an action", i.Action)
+		i.Action = ""
 	}
 	if i.Target == "" && (i.Action.Stages() || i.Action == ActionRebootUpdate) {
 		d.problem(KeyTargetVersion, "is missing or unreadable")
@@ -189,7 +204,9 @@ func (d *decoder) report() Report {
 
 		ActivatedID: d.token2(KeyActivatedID),
 	}
-	r.OperatorVersion, _ = d.text(KeyOperatorVersion, maxToken)
+	// What is for people is made fit to be read; nothing is decided on it.
+	build, _ := d.text(KeyOperatorVersion, maxToken)
+	r.OperatorVersion = Clip(build, maxToken)
 	if v, ok := d.text(KeyProtocol, maxToken); ok {
 		n, err := strconv.Atoi(v)
 		if err != nil || n < 1 {
@@ -201,7 +218,8 @@ func (d *decoder) report() Report {
 	if r.ActiveID == "" {
 		return r
 	}
-	r.Message, _ = d.text(KeyMessage, MaxMessage)
+	message, _ := d.text(KeyMessage, MaxMessage)
+	r.Message = Clip(message, MaxMessage)
 	r.State = State(d.from[string(KeyActionState)])
 	if !slices.Contains(States(), r.State) {
 		d.problem(KeyActionState, "%.40q is not a state", r.State)

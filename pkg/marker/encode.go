@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plain"
 )
 
 // Encode returns the annotations that m's controller-owned part stands for.
@@ -97,24 +97,8 @@ func Diff(current map[string]string, want map[Key]string, w Writer) map[Key]*str
 	return diff
 }
 
-// Clip makes s one printable line of at most limit bytes, cut between characters.
-func Clip(s string, limit int) string {
-	s = strings.Join(strings.Fields(strings.ToValidUTF8(s, "?")), " ")
-	s = strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return '?'
-		}
-		return r
-	}, s)
-	if len(s) <= limit {
-		return s
-	}
-	cut := limit - len("...")
-	for cut > 0 && !utf8.RuneStart(s[cut]) {
-		cut--
-	}
-	return s[:cut] + "..."
-}
+// Clip makes s a value that people read on a Node: one printable line of at most limit bytes.
+func Clip(s string, limit int) string { return plain.Line(s, limit) }
 
 func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
@@ -131,6 +115,7 @@ func decodeHistory(value string) []Attempt {
 		if a.extra, err = unmarshal(r, &a); err != nil {
 			return nil
 		}
+		a.Version, a.Outcome, a.Reason = Clip(a.Version, maxToken), Outcome(Clip(string(a.Outcome), maxToken)), Clip(a.Reason, maxToken)
 		h = append(h, a)
 	}
 	return h
