@@ -7,11 +7,15 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plain"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
 
-// PlanHandler serves GET /plan: text, or JSON with ?format=json or Accept: application/json. It writes
-// nothing anywhere.
+// maxProblem is how much is shown of why there is no plan, in bytes.
+const maxProblem = 1024
+
+// PlanHandler serves GET /plan: text, or JSON with ?format=json or Accept: application/json, both without a character
+// that a terminal obeys. It writes nothing anywhere.
 func PlanHandler(plan func(context.Context) (policy.Outcome, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet {
@@ -20,7 +24,7 @@ func PlanHandler(plan func(context.Context) (policy.Outcome, error)) http.Handle
 		}
 		out, err := plan(r.Context())
 		if err != nil {
-			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			http.Error(w, plain.Line(err.Error(), maxProblem), http.StatusServiceUnavailable)
 			return
 		}
 		if r.URL.Query().Get("format") == "json" || strings.Contains(r.Header.Get("Accept"), "application/json") {
@@ -30,10 +34,10 @@ func PlanHandler(plan func(context.Context) (policy.Outcome, error)) http.Handle
 				http.Error(w, err.Error(), http.StatusInternalServerError)
 				return
 			}
-			_, _ = w.Write(append(body, '\n'))
+			_, _ = plain.JSON(w).Write(append(body, '\n'))
 			return
 		}
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		_, _ = io.WriteString(w, out.String())
+		_, _ = io.WriteString(plain.Text(w), out.String())
 	})
 }

@@ -13,6 +13,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/record"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plain"
 )
 
 // Events tells people what happened to a Node, as Kubernetes Events on it.
@@ -31,18 +33,24 @@ func NewEvents(ctx context.Context, client kubernetes.Interface, namespace, host
 
 // Event records one. It never blocks; what can't be written in time is dropped.
 func (e *Events) Event(node, uid string, warning bool, reason, message string) {
-	e.recorder.Event(onNode(node, uid), kind(warning), reason, message)
+	e.recorder.Event(onNode(node, uid), kind(warning), reason, told(message))
 }
 
 // Once records one of which there is one at most by its id, however many processes record it.
 func (e *Events) Once(id, node, uid string, warning bool, reason, message string) {
-	e.recorder.AnnotatedEventf(onNode(node, uid), map[string]string{onceID: id}, kind(warning), reason, "%s", message)
+	e.recorder.AnnotatedEventf(onNode(node, uid), map[string]string{onceID: id}, kind(warning), reason, "%s", told(message))
 }
 
 // Notice records one about the policy, on its ConfigMap, be it there or not.
 func (e *Events) Notice(warning bool, reason, message string) {
-	e.recorder.Event(&corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: e.namespace, Name: PolicyConfigMap}, kind(warning), reason, message)
+	e.recorder.Event(&corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: e.namespace, Name: PolicyConfigMap}, kind(warning), reason, told(message))
 }
+
+// maxTold is how long the message of an Event may be, in bytes, by the newer API of Events.
+const maxTold = 1024
+
+// told is a message as it stands in an Event: it quotes nodes, hosts and the API server.
+func told(message string) string { return plain.Line(message, maxTold) }
 
 func onNode(name, uid string) *corev1.ObjectReference {
 	return &corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: name, UID: types.UID(uid)}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 )
 
 // Mistake is one thing that is wrong with settings.
@@ -30,8 +32,11 @@ func (m Mistake) within(part string) Mistake {
 type mistakes []Mistake
 
 func (m *mistakes) add(field, format string, values ...any) {
-	*m = append(*m, Mistake{Field: field, Says: fmt.Sprintf(format, values...)})
+	*m = append(*m, Mistake{Field: field, Says: marker.Clip(fmt.Sprintf(format, values...), maxSays)})
 }
+
+// maxSays is how long a mistake may be, in bytes, whatever value it quotes.
+const maxSays = 400
 
 // beside names what the last mistake rests on too.
 func (m *mistakes) beside(fields ...string) { (*m)[len(*m)-1].Beside = fields }

@@ -6,6 +6,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plain"
 )
 
 // Phases returns how many nodes are in each phase. It counts the nodes that are shown, so that both agree.
@@ -80,11 +81,14 @@ func (o Outcome) Troubles() []string {
 	return lines
 }
 
+// maxCell is how much people read of a sentence or a line of the plan, in bytes: both quote nodes and the API server.
+const maxCell = 1024
+
 // String is the plan for people: what it would do next, and why each other node waits.
 func (o Outcome) String() string {
 	var b strings.Builder
 	for _, line := range append(o.Counts(), o.Troubles()...) {
-		fmt.Fprintln(&b, line)
+		fmt.Fprintln(&b, plain.Line(line, maxCell))
 	}
 	b.WriteString("\n")
 	w := tabwriter.NewWriter(&b, 0, 4, 2, ' ', 0)
@@ -94,7 +98,8 @@ func (o Outcome) String() string {
 		if next == "" {
 			next = "wait"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", n.Node, n.Phase, orDash(n.Version), orDash(n.Target), next, n.Reason, n.Sentence)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", n.Node, n.Phase, orDash(n.Version), orDash(n.Target), next, n.Reason,
+			plain.Line(n.Sentence.String(), maxCell))
 	}
 	_ = w.Flush()
 	return b.String()

@@ -6,6 +6,8 @@ import (
 
 	"github.com/pkg/errors"
 	"github.com/sirupsen/logrus"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plain"
 )
 
 // The formats of log lines.
@@ -20,7 +22,7 @@ const (
 	Formats = FormatText + ", " + FormatJSON
 )
 
-// NewLogger returns a logger that writes to out.
+// NewLogger returns a logger that writes to out, whatever it is given to log in printable lines.
 func NewLogger(out io.Writer, level, format string) (*logrus.Logger, error) {
 	parsed, err := logrus.ParseLevel(level)
 	if err != nil || parsed < logrus.ErrorLevel {
@@ -31,9 +33,9 @@ func NewLogger(out io.Writer, level, format string) (*logrus.Logger, error) {
 	log.SetLevel(parsed)
 	switch strings.ToLower(format) {
 	case FormatText:
-		log.SetFormatter(&logrus.TextFormatter{FullTimestamp: true, DisableColors: true})
+		log.SetFormatter(plainly{&logrus.TextFormatter{FullTimestamp: true, DisableColors: true}, plain.Text})
 	case FormatJSON:
-		log.SetFormatter(&logrus.JSONFormatter{})
+		log.SetFormatter(plainly{&logrus.JSONFormatter{}, plain.JSON})
 	default:
 		return nil, errors.Errorf("log format %q is not one of: %s", format, Formats)
 	}
