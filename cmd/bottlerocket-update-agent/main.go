@@ -14,10 +14,14 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/agent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plain"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/telemetry"
 )
 
 const name = "bottlerocket-update-agent"
+
+// maxProblem is how much is shown of why the program ends, in bytes.
+const maxProblem = 1024
 
 // Exit statuses.
 const (
@@ -29,7 +33,7 @@ const (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	tune(os.Getenv)
-	status := run(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr)
+	status := run(ctx, os.Args[1:], os.Getenv, os.Stdout, plain.Text(os.Stderr))
 	stop()
 	os.Exit(status)
 }
@@ -64,7 +68,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 		return exitUsage
 	}
 	if err := agent.Start(ctx, options, stderr); err != nil {
-		fmt.Fprintf(stderr, "%s: %v\n", name, err)
+		fmt.Fprintf(stderr, "%s: %s\n", name, plain.Line(err.Error(), maxProblem))
 		return exitFailed
 	}
 	return exitOK

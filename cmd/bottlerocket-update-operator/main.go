@@ -18,10 +18,14 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/agent"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/authorizer"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/controller"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plain"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/telemetry"
 )
 
 const name = "bottlerocket-update-operator"
+
+// maxProblem is how much is shown of why the program ends, in bytes.
+const maxProblem = 1024
 
 // Exit statuses.
 const (
@@ -32,7 +36,7 @@ const (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	status := run(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr)
+	status := run(ctx, os.Args[1:], os.Getenv, os.Stdout, plain.Text(os.Stderr))
 	stop()
 	os.Exit(status)
 }
@@ -110,7 +114,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 	}
 	tune(chosen, getenv)
 	if err := m.start(ctx, stderr); err != nil {
-		fmt.Fprintf(stderr, "%s: %v\n", name, err)
+		fmt.Fprintf(stderr, "%s: %s\n", name, plain.Line(err.Error(), maxProblem))
 		return exitFailed
 	}
 	return exitOK

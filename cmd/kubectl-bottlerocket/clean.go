@@ -115,7 +115,7 @@ func (p *plugin) clean(ctx context.Context, o *cleanOptions, names []string) err
 		}
 		if err != nil {
 			// What one node refuses keeps nothing from the others.
-			fmt.Fprintf(p.ErrOut, "error: node/%s not cleaned: %v\n", n.Name, err)
+			fmt.Fprintf(p.ErrOut, "error: node/%s not cleaned: %s\n", n.Name, line(err.Error()))
 			failed++
 			continue
 		}

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"io"
+	"sync"
 	"time"
 
 	"github.com/pkg/errors"
@@ -11,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/controller"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plain"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/telemetry"
 )
 
@@ -28,6 +31,8 @@ func newPlugin(streams genericiooptions.IOStreams) *plugin {
 	// The operator's namespace, and not that of the kubeconfig's context.
 	namespace := controller.DefaultOptions().Namespace
 	flags.Namespace = &namespace
+	// What a node, a host or the API server says may be printed anywhere, so nothing gets past these.
+	streams.Out, streams.ErrOut = plain.Text(streams.Out), plain.Text(streams.ErrOut)
 	return &plugin{IOStreams: streams, flags: flags, now: time.Now, again: watchAgain}
 }
 
@@ -65,10 +70,28 @@ func (p *plugin) config() (*rest.Config, error) {
 	if err != nil {
 		return nil, errors.WithMessage(err, "reading the kubeconfig")
 	}
+	c.WarningHandler = &warnings{out: p.ErrOut, told: map[string]bool{}}
 	c.UserAgent = "kubectl-bottlerocket/" + telemetry.Version
 	// As kubectl's own: a command makes a few requests, or one for each node that it is given.
 	c.QPS, c.Burst = 50, 300
 	return c, nil
+}
+
+// warnings prints what the API server warns of, once.
+type warnings struct {
+	out  io.Writer
+	mu   sync.Mutex
+	told map[string]bool
+}
+
+// HandleWarningHeader is for rest.WarningHandler.
+func (w *warnings) HandleWarningHeader(code int, _, text string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if code == 299 && text != "" && !w.told[text] {
+		w.told[text] = true
+		warn(w.out, []string{text})
+	}
 }
 
 func (p *plugin) client() (kubernetes.Interface, error) {

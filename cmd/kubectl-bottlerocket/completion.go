@@ -98,7 +98,7 @@ func (p *plugin) completeGroups(c *cobra.Command, _ []string, begun string) ([]s
 
 func completed(words []string, err error) ([]string, cobra.ShellCompDirective) {
 	if err != nil {
-		cobra.CompErrorln(err.Error())
+		cobra.CompErrorln(line(err.Error()))
 		return nil, cobra.ShellCompDirectiveError
 	}
 	return words, cobra.ShellCompDirectiveNoFileComp

@@ -12,7 +12,7 @@ import (
 
 // did says what was done, as kubectl does.
 func (p *plugin) did(object, what string, dry *dryRun) {
-	fmt.Fprintf(p.Out, "%s %s%s\n", object, what, dry.suffix())
+	fmt.Fprintf(p.Out, "%s %s%s\n", line(object), line(what), dry.suffix())
 }
 
 // dryRun is the flag of that name, as kubectl has it.

@@ -140,6 +140,6 @@ func (l *planned) warnings() []string {
 // warn prints what people should know before they believe the rest.
 func warn(out io.Writer, notes []string) {
 	for _, n := range notes {
-		fmt.Fprintf(out, "warning: %s\n", n)
+		fmt.Fprintf(out, "warning: %s\n", line(n))
 	}
 }

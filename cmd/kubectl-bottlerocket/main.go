@@ -8,6 +8,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -16,13 +17,17 @@ import (
 	// The policy's windows are in time zones, and not every machine has files of them.
 	_ "time/tzdata"
 
+	"github.com/pkg/errors"
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/klog/v2"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	p := newPlugin(genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr})
+	// What client-go logs quotes the API server too.
+	klog.SetSlogLogger(slog.New(slog.NewTextHandler(p.ErrOut, nil)))
 	status := p.run(ctx, arguments(os.Args))
 	stop()
 	os.Exit(status)
@@ -43,9 +48,15 @@ func arguments(args []string) []string {
 func (p *plugin) run(ctx context.Context, args []string) int {
 	c := p.command()
 	c.SetArgs(args)
-	if err := c.ExecuteContext(ctx); err != nil {
-		fmt.Fprintf(p.ErrOut, "error: %v\n", err)
-		return 1
+	err := c.ExecuteContext(ctx)
+	var several mistakes
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &several):
+		fmt.Fprintf(p.ErrOut, "error: %v\n", several)
+	default:
+		fmt.Fprintf(p.ErrOut, "error: %s\n", line(err.Error()))
 	}
-	return 0
+	return 1
 }

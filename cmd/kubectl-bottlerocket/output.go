@@ -9,9 +9,12 @@ import (
 	"github.com/pkg/errors"
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/cli-runtime/pkg/printers"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plain"
 )
 
 // version is that of the structures that -o json and -o yaml print; it changes when a field changes its meaning.
@@ -52,14 +55,28 @@ func (o *output) wide() bool { return o.format == "wide" }
 func (o *output) printer() printers.ResourcePrinter {
 	switch o.format {
 	case "json":
-		return &printers.JSONPrinter{}
+		return escaped{&printers.JSONPrinter{}}
 	case "yaml":
 		return &printers.YAMLPrinter{}
 	}
 	return nil
 }
 
-// table is aligned text. What it holds may come from other processes, so nothing in it moves the cursor.
+// escaped prints JSON that a terminal shows as it is, and that a program reads as it was.
+type escaped struct{ *printers.JSONPrinter }
+
+// PrintObj is for printers.ResourcePrinter.
+func (e escaped) PrintObj(o runtime.Object, out io.Writer) error {
+	return e.JSONPrinter.PrintObj(o, plain.JSON(out))
+}
+
+// maxLine is how much is shown of a value, or of a line of words, in bytes.
+const maxLine = 1024
+
+// line is what others said, in one line.
+func line(said string) string { return plain.Line(said, maxLine) }
+
+// table is aligned text, in which each cell is one line.
 type table struct {
 	w interface {
 		io.Writer
@@ -71,11 +88,9 @@ func newTable(out io.Writer) *table { return &table{w: printers.GetNewTabWriter(
 
 func (t *table) row(cells ...string) {
 	for i, c := range cells {
-		if c == "" {
-			c = "-"
+		if cells[i] = line(c); c == "" {
+			cells[i] = "-"
 		}
-		// A tab would be a column of its own.
-		cells[i] = strings.Join(strings.Fields(printers.EscapeTerminal(c)), " ")
 	}
 	_, _ = io.WriteString(t.w, strings.Join(cells, "\t")+"\n")
 }

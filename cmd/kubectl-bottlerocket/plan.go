@@ -125,7 +125,7 @@ func (p *plugin) plan(ctx context.Context, o *planOptions) error {
 	var instead policy.Settings
 	if o.file != "" {
 		if instead, err = file.Decode(content, lead.options.Policy, time.LoadLocation); err != nil {
-			return errors.New(by + ": " + strings.Join(file.Lines(err), "\n"+by+": "))
+			return mistakes{by, file.Lines(err)}
 		}
 	}
 	objects, err := kube.ReadObjects(ctx, client, p.namespace(), lead.options.AgentSelector)
@@ -144,6 +144,20 @@ func (p *plugin) plan(ctx context.Context, o *planOptions) error {
 	}
 	warn(p.ErrOut, l.notes)
 	return made.print(p.Out, o.wide())
+}
+
+// mistakes are those of a policy file, the only error of several lines.
+type mistakes struct {
+	in    string
+	lines []string
+}
+
+func (m mistakes) Error() string {
+	said := make([]string, len(m.lines))
+	for i, l := range m.lines {
+		said[i] = line(m.in + ": " + l)
+	}
+	return strings.Join(said, "\n")
 }
 
 // inForce says what the controller goes by.

@@ -6,13 +6,11 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"k8s.io/cli-runtime/pkg/printers"
 )
 
 // print is the plan for people: what holds for all, then what starts, then who waits.
 func (p *Plan) print(out io.Writer, wide bool) error {
-	fmt.Fprintf(out, "Plan of %s by %s\n", moment(p.Time), printers.EscapeTerminal(p.Policy))
+	fmt.Fprintf(out, "Plan of %s by %s\n", moment(p.Time), line(p.Policy))
 	tell(out, append(p.counts, p.troubles...))
 	var parts []func(*table, bool)
 	if len(p.Budgets) > 0 {

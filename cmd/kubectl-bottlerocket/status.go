@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/cli-runtime/pkg/printers"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
@@ -254,7 +253,7 @@ func (l *planned) counts(items []Status) []string {
 
 // tell prints a plan's own lines.
 func tell(out io.Writer, lines []string) {
-	for _, line := range lines {
-		fmt.Fprintln(out, printers.EscapeTerminal(line))
+	for _, l := range lines {
+		fmt.Fprintln(out, line(l))
 	}
 }
