@@ -1,6 +1,9 @@
 # One line for each labelled node, from `kubectl get nodes -o json`: what is wanted of its agent, the
 # agent's answer, and what the node waits for. Columns are separated by tabs.
-def mark($key): .metadata.annotations["bottlerocket.aws/" + $key] // "" | gsub("\\s+"; " ") | if . == "" then "-" else . end;
+def mark($key): .metadata.annotations["bottlerocket.aws/" + $key] // "" | if . == "" then "-" else . end;
+
+# A node may say anything, and a terminal obeys some of it.
+def plain: .[0:400] | gsub("[\\s\\p{Z}]+"; " ") | gsub("\\p{C}"; "?");
 
 ["NODE", "READY", "CORDONED", "VERSION", "AVAILABLE", "WANTED", "TARGET", "ANSWER", "WAITING FOR"],
 (
@@ -18,4 +21,4 @@ def mark($key): .metadata.annotations["bottlerocket.aws/" + $key] // "" | gsub("
       mark("waiting-for")
     ]
 )
-| @tsv
+| map(plain) | @tsv

@@ -24,7 +24,7 @@ unlabel() {
 
 # Nodes that the controller hasn't given back yet, or that an agent reported on after that, and what each waits for.
 left() {
-	"$kubectl" get nodes -o jsonpath='{range .items[?(@.metadata.annotations.bottlerocket\.aws/intent-id)]}{.metadata.name} {.metadata.annotations.bottlerocket\.aws/waiting-for}{"\n"}{end}{range .items[?(@.metadata.annotations.bottlerocket\.aws/protocol)]}{.metadata.name} {.metadata.annotations.bottlerocket\.aws/waiting-for}{"\n"}{end}'
+	"$kubectl" get nodes -o go-template='{{range .items}}{{$name := .metadata.name}}{{with .metadata.annotations}}{{if or (index . "bottlerocket.aws/intent-id") (index . "bottlerocket.aws/protocol")}}{{$name}}{{with index . "bottlerocket.aws/waiting-for"}} {{printf "%.400q" .}}{{end}}{{"\n"}}{{end}}{{end}}{{end}}'
 }
 
 # Each is a command of its own, so that one that fails ends the script and isn't taken for "none".
@@ -55,7 +55,7 @@ while :; do
 	printf '%s\n' "$nodes" | while IFS= read -r line; do
 		case $newline$before$newline in
 		*"$newline$line$newline"*) ;;
-		*) echo "waiting for ${line% }" ;;
+		*) printf 'waiting for %s\n' "$line" ;;
 		esac
 	done
 	before=$nodes

@@ -28,7 +28,7 @@ func undeploying(t *testing.T, answers, nodes string, env ...string) (string, []
 	assert.NilError(t, os.WriteFile(filepath.Join(dir, "nodes"), []byte(nodes), 0o600))
 	stub("kubectl", `cd "$(dirname "$0")"
 case "$*" in
-*jsonpath*)
+*go-template*)
 	head -n 1 nodes | tr ',' '\n'
 	if [ "$(wc -l <nodes)" -gt 1 ]; then sed 1d nodes >next && mv next nodes; fi
 	exit ;;
@@ -57,7 +57,7 @@ const (
 // nothing up.
 func TestUndeployNamesWhatIsLeft(t *testing.T) {
 	out, asked, err := undeploying(t, there+labelled+"*--for=delete*) echo timed out >&2; exit 1 ;;\n",
-		"a \na Draining: pod x,a Draining: pod x,b \na Draining: pod x\na Draining: pod y\n\n")
+		"a\na Draining: pod x,a Draining: pod x,b\na Draining: pod x\na Draining: pod y\n\n")
 	assert.NilError(t, err, out)
 	assert.Equal(t, out, "timed out\nwaiting for a Draining: pod x\nwaiting for b\nwaiting for a Draining: pod y\n")
 	assert.Equal(t, asked[len(asked)-1], deletion)
@@ -65,13 +65,13 @@ func TestUndeployNamesWhatIsLeft(t *testing.T) {
 
 // A node that is never given back isn't awaited in silence.
 func TestUndeploySaysHowToGoOn(t *testing.T) {
-	out, asked, err := undeploying(t, there+labelled, "a \na Draining: pod x,b \n\n", "MINUTES=0")
+	out, asked, err := undeploying(t, there+labelled, "a\na Draining: pod x,b\n\n", "MINUTES=0")
 	assert.NilError(t, err, out)
 	assert.Assert(t, strings.Contains(out, "'kubectl bottlerocket status a b'"), out)
 	assert.Assert(t, strings.Contains(out, "'kubectl bottlerocket clean a b --force=controller'"), out)
 	assert.Equal(t, asked[len(asked)-1], deletion)
 
-	out, _, err = undeploying(t, there+labelled, "a \na \n\n")
+	out, _, err = undeploying(t, there+labelled, "a\na\n\n")
 	assert.NilError(t, err, out)
 	assert.Equal(t, out, "waiting for a\n")
 }
@@ -86,7 +86,7 @@ func TestUndeployRunAgain(t *testing.T) {
 			assert.Equal(t, asked[len(asked)-1], deletion)
 		})
 	}
-	for name, left := range map[string]string{"nodes are left": "a \n", "nodes may be marked at any time": "\n"} {
+	for name, left := range map[string]string{"nodes are left": "a\n", "nodes may be marked at any time": "\n"} {
 		t.Run(name, func(t *testing.T) {
 			answers := noController
 			if left == "\n" {
@@ -117,7 +117,7 @@ func TestUndeployIsAsDocumented(t *testing.T) {
 	content, err := os.ReadFile(filepath.Join(root, "dev", "undeploy.sh"))
 	assert.NilError(t, err)
 	script := string(content)
-	for _, part := range []string{`(?m)jsonpath='.*'$`, `wait --for=delete pod .* --timeout=\w+`} {
+	for _, part := range []string{`(?m)go-template='.*'$`, `wait --for=delete pod .* --timeout=\w+`} {
 		find := regexp.MustCompile(part)
 		assert.Assert(t, find.MatchString(script), part)
 		assert.Equal(t, find.FindString(takeOff(t)), find.FindString(script))
