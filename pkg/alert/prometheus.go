@@ -16,6 +16,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plain"
 )
 
 const (
@@ -23,8 +24,8 @@ const (
 	timeout = 10 * time.Second
 	// maxAnswer is far above what thousands of alerts take.
 	maxAnswer = 16 << 20
-	// maxWarning is how much of a warning people read.
-	maxWarning = 200
+	// maxWords is how much people read of an error, a warning or an alert's name, in bytes.
+	maxWords = 200
 )
 
 // Prometheus asks by HTTP.
@@ -73,7 +74,7 @@ func (p Prometheus) Ask(ctx context.Context, base, query string) ([]fleet.Alert,
 		}
 	} else {
 		if a.Data.ResultType != "vector" || a.Data.Result == nil {
-			return nil, errors.Errorf("the query gives a %s: let it give a vector", cmp.Or(a.Data.ResultType, "result of no type"))
+			return nil, errors.Errorf("the query gives a %s: let it give a vector", cmp.Or(words(a.Data.ResultType), "result of no type"))
 		}
 		for _, one := range a.Data.Result {
 			found = append(found, fleet.Alert{Name: named(one.Metric)})
@@ -104,27 +105,30 @@ func (p Prometheus) get(ctx context.Context, at string) (*answer, error) {
 	err = json.Unmarshal(body, &a)
 	switch {
 	case err == nil && a.Error != "":
-		return nil, errors.Errorf("%s: %s", resp.Status, a.Error)
+		return nil, errors.New(words(resp.Status + ": " + a.Error))
 	case resp.StatusCode != http.StatusOK:
-		return nil, errors.Errorf("the answer is %s", resp.Status)
+		return nil, errors.Errorf("the answer is %s", words(resp.Status))
 	case err != nil:
-		return nil, errors.Wrap(err, "reading the alerts")
+		return nil, errors.Errorf("reading the alerts: %s", words(err.Error()))
 	case a.Status != "success" || a.Data == nil:
-		return nil, errors.Errorf("the answer is no success: %q", a.Status)
+		return nil, errors.Errorf("the answer is no success: %q", words(a.Status))
 	case len(a.Warnings) > 0:
-		return nil, errors.Errorf("the answer may not be whole, it comes with the warning %.*q", maxWarning, a.Warnings[0])
+		return nil, errors.Errorf("the answer may not be whole, it comes with the warning %q", words(a.Warnings[0]))
 	}
 	return &a, nil
 }
 
+// words is what Prometheus says, in one line.
+func words(said string) string { return plain.Line(said, maxWords) }
+
 // named is an alert's name, or all its labels if it has none.
 func named(labels map[string]string) string {
 	if name := labels["alertname"]; name != "" {
-		return name
+		return words(name)
 	}
 	var pairs []string
 	for _, k := range slices.Sorted(maps.Keys(labels)) {
 		pairs = append(pairs, fmt.Sprintf("%s=%q", k, labels[k]))
 	}
-	return "{" + strings.Join(pairs, ", ") + "}"
+	return words("{" + strings.Join(pairs, ", ") + "}")
 }

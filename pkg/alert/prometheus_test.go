@@ -34,7 +34,7 @@ func TestAsk(t *testing.T) {
 		{"a query that not all have answered", "up == 0", 200, `{"status":"success","data":{"resultType":"vector","result":[]},"warnings":["partial response: no store"]}`, nil,
 			`with the warning "partial response: no store"`},
 		{"alerts that not all have told", "", 200, `{"status":"success","data":{"alerts":[]},"warnings":["partial response: no rule","no other"]}`, nil, `the warning "partial response: no rule"`},
-		{"a long warning", "", 200, `{"status":"success","data":{"alerts":[]},"warnings":["` + strings.Repeat("x", 1000) + `"]}`, nil, `warning "` + strings.Repeat("x", 200) + `"`},
+		{"a long warning", "", 200, `{"status":"success","data":{"alerts":[]},"warnings":["` + strings.Repeat("x", 1000) + `"]}`, nil, `warning "` + strings.Repeat("x", 197) + "..." + `"`},
 		{"no warning, but a remark", "up == 0", 200, `{"status":"success","data":{"resultType":"vector","result":[]},"warnings":[],"infos":["PromQL info: metric might not be a counter"]}`, nil, ""},
 		{"no list", "", 200, `{"status":"success","data":{}}`, nil, "holds no list of alerts"},
 		{"no data", "", 200, `{"status":"success"}`, nil, "no success"},

@@ -146,7 +146,7 @@ func TestCannedOS(t *testing.T) {
 		"":                         "not a json object",
 		`{"version_id":"1.26"}`:    `version "1.26"`,
 		`{"version_id":"v1.26.1"}`: `version "v1.26.1"`,
-		`{"version_id":"1.26.1","variant_id":"a\nb"}`:                             `variant_id: "a?b"`,
+		`{"version_id":"1.26.1","variant_id":"a\nb"}`:                             `variant_id: "a b"`,
 		`{"version_id":"1.26.1","arch":"` + strings.Repeat("x", maxWord+1) + `"}`: "arch: ",
 	} {
 		_, err := canned{os: body}.client(t).Observe(context.Background())
