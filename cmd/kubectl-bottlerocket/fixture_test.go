@@ -201,6 +201,9 @@ func command(ctx context.Context, stdin string, args ...string) said {
 		return c
 	}
 	status := p.run(ctx, args)
+	// A watch that has ended may still be about to ask.
+	tape.mu.Lock()
+	defer tape.mu.Unlock()
 	return said{out: out.String(), errs: errs.String(), status: status, requests: tape.requests}
 }
 

@@ -9,34 +9,31 @@ import (
 )
 
 // Text returns a writer to w for text whose layout is newlines, tabs and blanks. All else that can't be printed is
-// replaced.
-func Text(w io.Writer) io.Writer { return &out{to: w, write: appendText} }
+// replaced. A character is to be written at once, or its parts are replaced. It may be used as w may, also by several at
+// a time.
+func Text(w io.Writer) io.Writer { return out{w, appendText} }
 
 // JSON returns a writer to w for JSON. What can't be printed is escaped, so that a program reads the same value as
-// without, but what isn't UTF-8, which JSON can't hold.
-func JSON(w io.Writer) io.Writer { return &out{to: w, write: appendJSON} }
+// without, but what isn't UTF-8, which JSON can't hold. Otherwise it is as Text.
+func JSON(w io.Writer) io.Writer { return out{w, appendJSON} }
 
-// out lets characters through one by one, also where one comes in two parts.
+// out lets characters through one by one.
 type out struct {
 	to    io.Writer
 	write func(into []byte, r rune) []byte
-	// begun is the beginning of a character whose end is still to come.
-	begun []byte
 }
 
 // Write is for io.Writer. It returns the length of what was given, not of what came out.
-func (o *out) Write(p []byte) (int, error) {
-	in := append(o.begun, p...)
-	plain := make([]byte, 0, len(in))
-	for len(in) > 0 && utf8.FullRune(in) {
-		r, size := utf8.DecodeRune(in)
+func (o out) Write(p []byte) (int, error) {
+	plain := make([]byte, 0, len(p))
+	for rest := p; len(rest) > 0; {
+		r, size := utf8.DecodeRune(rest)
 		if r == utf8.RuneError && size == 1 {
 			r = -1
 		}
 		plain = o.write(plain, r)
-		in = in[size:]
+		rest = rest[size:]
 	}
-	o.begun = append([]byte(nil), in...)
 	if _, err := o.to.Write(plain); err != nil {
 		return 0, err
 	}

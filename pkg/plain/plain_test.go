@@ -38,7 +38,7 @@ func TestAttackTerminal(t *testing.T) {
 			assert.NilError(t, hostile.Obeyed(line))
 			assert.Assert(t, !strings.Contains(line, "\n") && line != word)
 			for size := 1; size < 5; size++ {
-				// A character may come in parts.
+				// Also in parts of characters.
 				var out bytes.Buffer
 				w := plain.Text(&out)
 				for rest := []byte(strings.ReplaceAll(word, "\n", " ")); len(rest) > 0; rest = rest[min(size, len(rest)):] {
