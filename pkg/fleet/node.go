@@ -83,6 +83,8 @@ type Node struct {
 	// deadlines of that phase may fire. WatchedSince is when it made the first one.
 	PassedOver   bool
 	WatchedSince time.Time
+	// WriteTrouble is nil while this process's writes to the node go well.
+	WriteTrouble *WriteTrouble
 	// Forecast is the last look of this process at what would keep a drain from its end; nil if there was none.
 	Forecast *Forecast
 	// Checked is the last live look of this process in the current disruption; nil if there was none.

@@ -133,11 +133,16 @@ func (p *planner) count() {
 				p.late++
 			}
 		}
+		if !late && p.outOfReach(n) {
+			lost++
+			p.late++
+		}
 		switch n.Phase() {
 		case intent.PhasePreparing:
 			// An attempt on a node that isn't ours any more has no deadline: it would keep its place for ever.
 			switch {
 			case n.Interface != fleet.InterfaceUpdateAPI:
+			case p.stuckStaging(n):
 			case n.Marks.Intent.Action == marker.ActionConfirmUpdate:
 				p.confirming++
 			default:
@@ -182,7 +187,7 @@ func (p *planner) countParts(ours int) {
 		if held {
 			p.out.InHands++
 		}
-		if held && len(n.Problems) == 0 && n.Disrupted() && lending < p.lost && p.isLost(n) {
+		if held && len(n.Problems) == 0 && lending < p.lost && (n.Disrupted() && p.isLost(n) || p.outOfReach(n)) {
 			lending++
 			if lending <= p.maxLost(ours) {
 				p.out.Lent++
@@ -235,14 +240,18 @@ func (p *planner) countsUntil(n *fleet.Node) time.Time {
 	return n.UnavailableSince.Add(p.set.IgnoreAfter)
 }
 
-// step settles a node by an act. An act that the table doesn't allow is a defect in this package; the
-// node then waits, which is always safe.
+// step settles a node by an act, unless that is a write and those fail. An act that the table doesn't allow is a defect
+// in this package; the node then waits, which is always safe.
 func (p *planner) step(n *fleet.Node, phase intent.Phase, act intent.Act, r Reason, message string, c *Change) *Step {
 	if act != intent.ActLeave && act != intent.ActRelease {
 		if _, err := intent.Lookup(act, n.Phase()); err != nil {
 			p.stand(n, phase, "", r, verbatim(err.Error()))
 			return &Step{}
 		}
+	}
+	if c != nil && p.unwritable(n) {
+		p.unwritten(n, phase, message)
+		return &Step{}
 	}
 	p.stand(n, phase, act, r, verbatim(message))
 	p.out.Steps = append(p.out.Steps, Step{Node: n.Name, UID: n.UID, Act: act, Reason: r, Message: message, Change: c})
@@ -258,12 +267,14 @@ func (p *planner) stand(n *fleet.Node, phase intent.Phase, act intent.Act, r Rea
 // which is written again only when the reason changes, or what a sentence names that does nothing else.
 func (p *planner) wait(n *fleet.Node, phase intent.Phase, r Reason, s Sentence) {
 	inProgress := phase != intent.PhaseIdle && phase != intent.PhaseNew && phase != intent.PhaseUnreadable && n.Labelled()
-	if inProgress && !reads(n, r, s) && !p.stillLost(n) {
+	if inProgress && !reads(n, r, s) && !p.stillLost(n) && !(r.Troubling() && p.unwritable(n)) {
 		message := s.String()
 		c := keep(n)
 		c.Marks.Waiting = s.mark(r, p.Now)
 		p.step(n, phase, intent.ActNote, r, message, c)
-		p.out.Nodes[p.at].NotBefore = s.until
+		if p.out.Nodes[p.at].Act != "" {
+			p.out.Nodes[p.at].NotBefore = s.until
+		}
 		return
 	}
 	p.stand(n, phase, "", r, s)

@@ -117,6 +117,9 @@ const (
 	ReasonResetting Reason = "Resetting"
 	// ReasonLost: past the deadline after the point of no return.
 	ReasonLost Reason = "Lost"
+	// ReasonWriteFailing: the API server refuses the writes to the node, or is too slow with them; it is written to ever
+	// more rarely.
+	ReasonWriteFailing Reason = "WriteFailing"
 	// ReasonLeaving: the label is gone; what we hold is being given back.
 	ReasonLeaving Reason = "Leaving"
 )
@@ -163,7 +166,7 @@ var reasons = []Reason{
 	ReasonVersionTooNew, ReasonVersionStopped, ReasonBeingRemoved, ReasonTooManyLost, ReasonStateUnreadable, ReasonOnlySchedulableNode, ReasonControllerLast,
 	ReasonAlertsFiring, ReasonAlertsUnknown, ReasonBudgetBlocks, ReasonPodProtected, ReasonPreparing, ReasonConfirming, ReasonLeavingBalancers, ReasonDraining, ReasonEvictionBlocked,
 	ReasonPodAwaited, ReasonEvictionLimit, ReasonDrainFailing, ReasonVolumesAttached, ReasonHookAwaited, ReasonCheckFailing, ReasonRebooting,
-	ReasonReturning, ReasonPodsAwaited, ReasonSoaking, ReasonWorkloadsAwaited, ReasonUnwell, ReasonResetting, ReasonLost, ReasonLeaving,
+	ReasonReturning, ReasonPodsAwaited, ReasonSoaking, ReasonWorkloadsAwaited, ReasonUnwell, ReasonResetting, ReasonLost, ReasonWriteFailing, ReasonLeaving,
 	ReasonManaged, ReasonUpdateAvailable, ReasonLooking, ReasonCordoned, ReasonDrained, ReasonSingleNode, ReasonRebootedEarly, ReasonUncordoned,
 	ReasonUpdated, ReasonVerified, ReasonSoakRestarted, ReasonResetDone, ReasonAlreadyOnTarget, ReasonOfferWithdrawn,
 	ReasonPrepareFailed, ReasonPrepareDeadline, ReasonDrainDeadline, ReasonEvictionRefused, ReasonVolumesDeadline, ReasonHookFailed, ReasonAgentLost, ReasonRebootDeadline, ReasonRebootFailed,
@@ -184,7 +187,7 @@ func (r Reason) Waits() bool {
 
 // Patient reports whether the reason often passes by itself within minutes, and is troubling only once it lasts.
 func (r Reason) Patient() bool {
-	return r == ReasonEvictionBlocked || r == ReasonBudgetBlocks || r == ReasonPodProtected
+	return r == ReasonEvictionBlocked || r == ReasonBudgetBlocks || r == ReasonPodProtected || r == ReasonWriteFailing
 }
 
 // Troubling tells if people should be warned of a node: the reason won't pass by itself, or something failed. Of what
@@ -193,7 +196,7 @@ func (r Reason) Troubling() bool {
 	switch r {
 	case ReasonMarksUnreadable, ReasonInterfaceUnsupported, ReasonAnotherUpdater, ReasonHostError, ReasonLost, ReasonTooManyLost, ReasonStateUnreadable,
 		ReasonUnwell, ReasonPrepareFailed, ReasonPrepareDeadline, ReasonDrainDeadline, ReasonEvictionRefused, ReasonVolumesDeadline, ReasonHookFailed, ReasonAgentLost, ReasonRebootDeadline,
-		ReasonRebootFailed, ReasonRolledBack, ReasonWorkloadsUnwell, ReasonEvictionBlocked, ReasonEvictionLimit, ReasonDrainFailing, ReasonCheckFailing, ReasonBudgetBlocks, ReasonPodProtected:
+		ReasonRebootFailed, ReasonRolledBack, ReasonWorkloadsUnwell, ReasonEvictionBlocked, ReasonEvictionLimit, ReasonDrainFailing, ReasonCheckFailing, ReasonWriteFailing, ReasonBudgetBlocks, ReasonPodProtected:
 		return true
 	}
 	return false

@@ -117,6 +117,9 @@ func (p *planner) disrupt(c *candidate) {
 		p.hold(n, v.reason, v.sentence.after("staged; ", ""))
 		return
 	}
+	if p.mistrusted(n) {
+		return
+	}
 	counted := p.otherwiseOut(n)
 	for _, part := range p.parts(c) {
 		r, s := part.room(n, counted, held)
@@ -198,7 +201,7 @@ func (p *planner) parts(c *candidate) []*part {
 // this pass; what keeps them back, no other node to take their pods for example, needn't keep it back.
 func (p *planner) othersFirst() bool {
 	return p.staging+p.confirming > 0 || slices.ContainsFunc(p.toStage, func(c candidate) bool {
-		return p.mayStart(&c, c.Marks.Report.Available).reason == "" && p.windowOf(c.part).stage.reason == ""
+		return c.WriteTrouble == nil && p.mayStart(&c, c.Marks.Report.Available).reason == "" && p.windowOf(c.part).stage.reason == ""
 	})
 }
 
@@ -212,6 +215,10 @@ func (p *planner) stage(c *candidate) {
 	}
 	if v.reason != "" {
 		p.wait(n, intent.PhaseIdle, v.reason, v.sentence.after("{v} is available; ", target))
+		return
+	}
+	if p.unwritable(n) {
+		p.unwritten(n, intent.PhaseIdle, "stage "+target)
 		return
 	}
 	if p.staging >= p.set.MaxStaging {

@@ -1,0 +1,65 @@
+package policy
+
+import (
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
+)
+
+// unwritable reports whether nothing is written to a node for now, since the last write to it failed, or is under way.
+func (p *planner) unwritable(n *fleet.Node) bool {
+	w := n.WriteTrouble
+	if w == nil || w.Asking {
+		return w != nil
+	}
+	p.wakeAt(w.Until)
+	return p.Now.Before(w.Until)
+}
+
+// unwritten leaves a node alone to which something would be written if that didn't fail.
+func (p *planner) unwritten(n *fleet.Node, phase intent.Phase, message string) {
+	w := n.WriteTrouble
+	switch {
+	case p.outOfReach(n):
+		p.stand(n, intent.PhaseLost, "", ReasonLost, say("{s}; no write to it has succeeded since {t}: it counts as Lost until one does, or it is deleted").
+			with(w.Message).at(w.Since))
+	case w.Asking:
+		p.stand(n, phase, "", ReasonWriteFailing, say("{s}; it is being written to again; what waits: {s2}").with(w.Message, message))
+	default:
+		p.stand(n, phase, "", ReasonWriteFailing, say("{s}; tried again after {t}; what waits: {s2}").with(w.Message, message).at(w.Until).over(w.Until))
+	}
+}
+
+// mistrusted lets a staged node wait whose writes had trouble: a slot that can't be used, nor given back, is one that the
+// others miss. What it holds from an interrupted start is given back first.
+func (p *planner) mistrusted(n *fleet.Node) bool {
+	w := n.WriteTrouble
+	if w == nil {
+		return false
+	}
+	if !p.fence(n, intent.PhasePrepared) {
+		p.wakeAt(w.Calm)
+		p.stand(n, intent.PhasePrepared, "", ReasonWriteFailing, say("staged; {s}; if no other write fails it may be taken out of service after {t}").
+			with(w.Message).at(w.Calm).over(w.Calm))
+	}
+	return true
+}
+
+// outOfReach reports whether a node that is in our hands, or holds a slot, could not be written to for so long that it
+// counts as Lost: nothing but a write lets go of it, and the others don't wait for that without end (L3). A cordon that
+// timed out may be under way for as long as the node's resourceVersion stands, and so the slot is never freed without a
+// write that succeeds; its place is lent on as that of any Lost node, to as many as maxLost allows (S1).
+func (p *planner) outOfReach(n *fleet.Node) bool {
+	w := n.WriteTrouble
+	if w == nil || w.Since.IsZero() || !n.Disrupted() && !p.slot(n) {
+		return false
+	}
+	end := w.Since.Add(p.set.Deadlines.Return)
+	p.wakeAt(end)
+	return !p.Now.Before(end)
+}
+
+// stuckStaging reports whether an attempt to stage is over that can't be ended: the others don't wait for its place.
+func (p *planner) stuckStaging(n *fleet.Node) bool {
+	w := n.WriteTrouble
+	return w != nil && !w.Since.IsZero() && !p.Now.Before(n.Marks.Intent.Time.Add(p.within(&n.Marks)))
+}
