@@ -9,17 +9,27 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/telemetry"
 )
 
-// carryOut does what the plan says, in the order of policy.Work. It returns the first error; tasks
+// carryOut does what the plan says, in the order of policy.Work. It returns the first error that isn't one node's; tasks
 // after a failed one were done all the same.
 func (t *Term) carryOut(ctx context.Context, s fleet.Snapshot, out policy.Outcome) error {
 	var first error
+	slow := 0
 	work := policy.NewWork(out)
 	for task, more := work.Next(); more; task, more = work.Next() {
 		if ctx.Err() != nil {
 			return ctx.Err()
+		}
+		if writes(task.Step) && t.troubled(task.Step.UID) {
+			t.writeAside(ctx, task)
+			work.Answered(false)
+			continue
+		}
+		if writes(task.Step) && slow == slowWrites {
+			work.Answered(false)
+			t.Changed()
+			continue
 		}
 		done, err := t.do(ctx, s, task)
 		work.Answered(done && err == nil)
@@ -27,6 +37,10 @@ func (t *Term) carryOut(ctx context.Context, s fleet.Snapshot, out policy.Outcom
 		case errors.Is(err, kube.ErrConflict):
 			// Somebody else was faster, which is no trouble: look again.
 			t.Changed()
+		case err != nil && writes(task.Step) && t.failed(task.Step, err, writeTime):
+			if kube.Slow(err) {
+				slow++
+			}
 		case err != nil && first == nil:
 			first = err
 		}
@@ -67,10 +81,11 @@ func (t *Term) do(ctx context.Context, s fleet.Snapshot, task policy.Task) (bool
 	case policy.TaskLookGone:
 		there, err := t.c.Cluster.Exists(ctx, step.Node, step.UID)
 		return !there, err
-	case policy.TaskLookAlone:
-		return t.c.Cluster.Alone(ctx, step.UID)
-	case policy.TaskLookEmpty:
-		return t.stillEmpty(ctx, step)
+	}
+	ctx, cancel := context.WithTimeout(ctx, writeTime)
+	defer cancel()
+	if task.Kind != policy.TaskWrite {
+		return t.lookBefore(ctx, task)
 	}
 	if err := t.c.Cluster.Write(ctx, step.Node, step.Change); err != nil {
 		return false, err
@@ -79,9 +94,7 @@ func (t *Term) do(ctx context.Context, s fleet.Snapshot, task policy.Task) (bool
 		t.noteTakenOut(step.UID, s.Now)
 	}
 	t.Changed()
-	t.c.Metrics.step(step)
-	t.log(step).WithField(telemetry.FieldMessage, step.Message).Info("Carried out a step")
-	t.tellOfStep(step)
+	t.tellOfWrite(step)
 	return true, nil
 }
 

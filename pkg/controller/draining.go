@@ -14,8 +14,6 @@ const (
 	// drainSoon is the pause after a pass that made headway, doubled by each that made none up to drainLate.
 	drainSoon = 200 * time.Millisecond
 	drainLate = 5 * time.Second
-	// emptyTime bounds the last look at a node before its reboot, for which the nodes after it wait.
-	emptyTime = 30 * time.Second
 )
 
 // draining is what this process knows of one node's drain.
@@ -113,8 +111,6 @@ func (t *Term) found(d *draining, found *fleet.Drain, headway bool) {
 
 // stillEmpty lists live, just before a reboot is asked for, that nothing is left to evict.
 func (t *Term) stillEmpty(ctx context.Context, step policy.Step) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, emptyTime)
-	defer cancel()
 	pods, err := t.c.Drainer.Pods(ctx, step.Node, *step.Eviction)
 	if err != nil {
 		return false, err

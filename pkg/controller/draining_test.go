@@ -9,6 +9,7 @@ import (
 	"gotest.tools/v3/assert"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
 
@@ -17,10 +18,11 @@ func TestTheLastLookIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		term := &Term{c: TermConfig{Drainer: mute{}}}
 		began := time.Now()
-		empty, err := term.stillEmpty(t.Context(), policy.Step{Node: "a", Eviction: new(policy.DefaultSettings().Eviction)})
+		step := policy.Step{Node: "a", Eviction: new(policy.DefaultSettings().Eviction), Change: &policy.Change{}}
+		empty, err := term.do(t.Context(), fleet.Snapshot{}, policy.Task{Kind: policy.TaskLookEmpty, Step: step})
 		assert.ErrorIs(t, err, context.DeadlineExceeded)
 		assert.Assert(t, !empty)
-		assert.Equal(t, time.Since(began), emptyTime)
+		assert.Equal(t, time.Since(began), writeTime)
 	})
 }
 

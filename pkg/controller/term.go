@@ -57,6 +57,9 @@ type Term struct {
 	// away is since when this process has seen a node out of service by somebody else's hand, by UID.
 	away map[string]time.Time
 	wall walling
+	// writing is the trouble with the writes to nodes, by UID, and wrote what was written to them since the last pass.
+	writing map[string]*writing
+	wrote   []policy.Step
 	// deaf is since when it has seen no Ready agent on a node that the operator holds, by UID.
 	deaf map[string]time.Time
 
@@ -99,6 +102,7 @@ func NewTerm(c TermConfig) *Term {
 		looks:   map[string]*looking{},
 		checks:  map[string]*checking{},
 		borne:   map[string]*borne{},
+		writing: map[string]*writing{},
 		passed:  map[string]passedOver{},
 		told:    map[string]telling{},
 		shown:   map[string]time.Time{},
@@ -174,7 +178,7 @@ func rest(ctx context.Context, d time.Duration) {
 }
 
 // Pass gathers, plans and carries out once. It returns when the clock alone makes another pass worth
-// while (zero: never), and the first error; steps after a failed one were carried out all the same.
+// while (zero: never), and the first error that isn't one node's; steps after a failed one were carried out all the same.
 func (t *Term) Pass(ctx context.Context) (time.Time, error) {
 	began := t.c.Now()
 	t.under(began)
@@ -190,6 +194,7 @@ func (t *Term) Pass(ctx context.Context) (time.Time, error) {
 		}
 	}
 	t.remember(s, out)
+	t.tellOfWrites()
 	t.tellOfThePolicy(s, out)
 	t.tellOfSteps(s)
 	t.tell(out, s.Now)
@@ -204,7 +209,8 @@ func (t *Term) under(began time.Time) {
 	t.began = began
 }
 
-// stuckAfter is far beyond what a pass can take: each of its requests has a limit of its own.
+// stuckAfter is far beyond what a pass can take: each of its requests has a limit of its own, and it waits for no more
+// than slowWrites writes that take too long.
 const stuckAfter = 10 * time.Minute
 
 // stuckFor tells how long the pass under way has taken.
@@ -273,6 +279,9 @@ func (t *Term) gather(ctx context.Context) (fleet.Snapshot, policy.Settings, err
 		if l := t.looks[n.UID]; l != nil {
 			n.Forecast = l.found
 		}
+		if w := t.writing[n.UID]; w != nil && (w.Asking || s.Now.Before(w.Calm)) {
+			n.WriteTrouble = new(w.WriteTrouble)
+		}
 		if l := t.checks[n.UID]; l != nil && n.Marks.Disruption != nil && l.since.Equal(n.Marks.Disruption.Since) {
 			n.Checked = l.found
 		}
@@ -322,6 +331,7 @@ func (t *Term) remember(s fleet.Snapshot, out policy.Outcome) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.passed = passed
+	t.forgetWriting(s)
 	for uid, d := range t.drains {
 		if !disrupted[uid] && !d.running {
 			delete(t.drains, uid)

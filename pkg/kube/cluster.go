@@ -274,7 +274,8 @@ func (k *Cluster) keep(n *corev1.Node) {
 }
 
 // Write carries out a change of one node. ErrConflict means that the node was written to, or replaced,
-// since the change was computed.
+// since the change was computed. After any other error it isn't known whether the change was made, or will be, unless
+// the API server refused it: a further one, which is computed from the same resourceVersion, conflicts if so.
 func (k *Cluster) Write(ctx context.Context, name string, c *policy.Change) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()

@@ -1,0 +1,168 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/pkg/errors"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/telemetry"
+)
+
+const (
+	// writeTime is how long a pass waits for the write to one node, and for the look right before it: far more than a
+	// loaded API server takes, and little enough for all the others to wait for it.
+	writeTime = 5 * time.Second
+	// asideTime bounds a write that no pass waits for. An API server that is slow with every request gets on by these.
+	asideTime = 30 * time.Second
+	// slowWrites is how many writes one pass waits for that take too long. What is left to write then the next pass does,
+	// which waits for none of those nodes. So a pass takes slowWrites times writeTime longer, however many nodes are slow.
+	slowWrites = 3
+	// writeSoon is for how long a node is left alone after a write that failed, doubled by each further one up to writeLate.
+	writeSoon = 5 * time.Second
+	writeLate = 5 * time.Minute
+	// calmAfter is how long after that without another failure a node is written to as any other is.
+	calmAfter = 5 * time.Minute
+)
+
+// writing is what this process knows of the trouble with the writes to one node.
+type writing struct {
+	fleet.WriteTrouble
+	pause time.Duration
+}
+
+// writes reports whether carrying out the step writes to its node.
+func writes(step policy.Step) bool { return step.Change != nil }
+
+// troubled reports whether writes to a node had trouble lately.
+func (t *Term) troubled(uid string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.writing[uid] != nil
+}
+
+// failed notes that a write, or the look right before it, failed for this node, in the time that it was given. It reports
+// whether it did: that the API server can't be reached, or has too much to do, is no trouble of one node.
+func (t *Term) failed(step policy.Step, err error, within time.Duration) bool {
+	message := ""
+	if kube.Slow(err) {
+		message = fmt.Sprintf("the API server has not answered within %s", within)
+	} else if said := kube.Answer(err); said != "" {
+		message = "the API server refuses a write: " + said
+	}
+	if message == "" {
+		return false
+	}
+	now := t.c.Now()
+	t.mu.Lock()
+	w := t.writing[step.UID]
+	if w == nil {
+		w = &writing{}
+		t.writing[step.UID] = w
+	}
+	w.pause = min(max(2*w.pause, writeSoon), writeLate)
+	w.Message, w.Until, w.Asking = message, now.Add(w.pause), false
+	w.Calm = w.Until.Add(calmAfter)
+	if w.Since.IsZero() {
+		w.Since = now
+	}
+	t.mu.Unlock()
+	t.log(step).WithError(err).Warn("A write to a node failed and will be repeated")
+	t.Changed()
+	return true
+}
+
+// writeAside begins to carry out a task on a node whose writes had trouble, unless it is at it. Its end asks for another
+// pass of the term, which finds what came of it.
+func (t *Term) writeAside(ctx context.Context, task policy.Task) {
+	t.mu.Lock()
+	w := t.writing[task.Step.UID]
+	if w.Asking {
+		t.mu.Unlock()
+		return
+	}
+	w.Asking = true
+	t.mu.Unlock()
+	t.c.Spawn(func() {
+		ctx, cancel := context.WithTimeout(ctx, asideTime)
+		defer cancel()
+		wrote, err := t.writeLooking(ctx, task)
+		if err != nil && !errors.Is(err, kube.ErrConflict) && t.failed(task.Step, err, asideTime) {
+			return
+		}
+		t.mu.Lock()
+		w.Asking = false
+		if wrote {
+			w.Since, w.pause = time.Time{}, 0
+			t.wrote = append(t.wrote, task.Step)
+		}
+		if err != nil && !errors.Is(err, kube.ErrConflict) {
+			w.Until = t.c.Now().Add(writeSoon)
+		}
+		t.mu.Unlock()
+		t.Changed()
+	})
+}
+
+// writeLooking looks live before it writes: what the last write came to may not be known, and no decision is taken on what
+// may be older than that.
+func (t *Term) writeLooking(ctx context.Context, task policy.Task) (wrote bool, err error) {
+	step := task.Step
+	n, there, err := t.c.Cluster.Live(ctx, step.Node)
+	if err != nil {
+		return false, err
+	}
+	if !there || n.ResourceVersion != step.Change.ResourceVersion {
+		return false, kube.ErrConflict
+	}
+	if yes, err := t.lookBefore(ctx, task); err != nil || !yes {
+		return false, err
+	}
+	err = t.c.Cluster.Write(ctx, step.Node, step.Change)
+	return err == nil, err
+}
+
+// lookBefore is the live look that goes before some writes.
+func (t *Term) lookBefore(ctx context.Context, task policy.Task) (bool, error) {
+	switch task.Kind {
+	case policy.TaskLookAlone:
+		return t.c.Cluster.Alone(ctx, task.Step.UID)
+	case policy.TaskLookEmpty:
+		return t.stillEmpty(ctx, task.Step)
+	}
+	return true, nil
+}
+
+// tellOfWrites tells of the writes that no pass waited for.
+func (t *Term) tellOfWrites() {
+	t.mu.Lock()
+	wrote := t.wrote
+	t.wrote = nil
+	t.mu.Unlock()
+	for _, step := range wrote {
+		t.tellOfWrite(step)
+	}
+}
+
+func (t *Term) tellOfWrite(step policy.Step) {
+	t.c.Metrics.step(step)
+	t.log(step).WithField(telemetry.FieldMessage, step.Message).Info("Carried out a step")
+	t.tellOfStep(step)
+}
+
+// forgetWriting ends what is over, and what is of nodes that are gone.
+func (t *Term) forgetWriting(s fleet.Snapshot) {
+	here := map[string]bool{}
+	for i := range s.Nodes {
+		here[s.Nodes[i].UID] = true
+	}
+	for uid, w := range t.writing {
+		if !w.Asking && (!here[uid] || !s.Now.Before(w.Calm)) {
+			delete(t.writing, uid)
+		}
+	}
+}
