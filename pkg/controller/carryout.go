@@ -81,6 +81,8 @@ func (t *Term) do(ctx context.Context, s fleet.Snapshot, task policy.Task) (bool
 	case policy.TaskLookGone:
 		there, err := t.c.Cluster.Exists(ctx, step.Node, step.UID)
 		return !there, err
+	case policy.TaskLookFenced:
+		return t.fenced(ctx, step)
 	}
 	ctx, cancel := context.WithTimeout(ctx, writeTime)
 	defer cancel()

@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/controlplane"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/hostsim"
@@ -40,6 +41,7 @@ const (
 type testFleet struct {
 	t         *testing.T
 	client    kubernetes.Interface
+	config    *rest.Config
 	repo      *hostsim.Repo
 	machines  map[string]*machine
 	namespace string
@@ -59,7 +61,7 @@ func newFleet(t *testing.T, names ...string) *testFleet {
 	if testing.Verbose() {
 		log.SetOutput(os.Stderr)
 	}
-	f := &testFleet{t: t, client: client, repo: &hostsim.Repo{}, machines: map[string]*machine{}, namespace: "bottlerocket", audit: plane.AuditLog(), log: log}
+	f := &testFleet{t: t, client: client, config: config, repo: &hostsim.Repo{}, machines: map[string]*machine{}, namespace: "bottlerocket", audit: plane.AuditLog(), log: log}
 	_, err = client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: f.namespace}}, metav1.CreateOptions{})
 	assert.NilError(t, err)
 	f.release(v1)

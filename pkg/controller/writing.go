@@ -8,6 +8,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/telemetry"
@@ -124,6 +125,14 @@ func (t *Term) writeLooking(ctx context.Context, task policy.Task) (wrote bool, 
 	}
 	err = t.c.Cluster.Write(ctx, step.Node, step.Change)
 	return err == nil, err
+}
+
+// fenced looks live that no cordon of the step's node is under way, or was made.
+func (t *Term) fenced(ctx context.Context, step policy.Step) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, writeTime)
+	defer cancel()
+	n, there, err := t.c.Cluster.Live(ctx, step.Node)
+	return there && n.UID == step.UID && !n.Disrupted() && n.Phase() != intent.PhasePrepared, err
 }
 
 // lookBefore is the live look that goes before some writes.

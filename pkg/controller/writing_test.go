@@ -179,9 +179,9 @@ type scripted struct {
 	mu sync.Mutex
 	// nodes are as they are stored, views as this process sees them: what was written without an answer only a live look shows.
 	nodes, views map[string]fleet.Node
-	writes map[string]func(ctx context.Context) (lands bool, err error)
-	asked  map[string]int
-	events []string
+	writes       map[string]func(ctx context.Context) (lands bool, err error)
+	asked        map[string]int
+	events       []string
 }
 
 func newScripted(n int) *scripted {

@@ -494,5 +494,8 @@ func (p *planner) leaving(n *fleet.Node, phase intent.Phase) {
 		p.stand(n, phase, "", ReasonLeaving, say("the label is gone; the agent's pod has not left yet"))
 		return
 	}
+	if !n.Marked() && p.slot(n) && p.fencedAlready(n, phase) {
+		return
+	}
 	p.step(n, phase, intent.ActLeave, ReasonLeaving, "the label is gone: all that the operator did is taken back", leave(n)).FreesSlot = p.slot(n)
 }

@@ -374,6 +374,9 @@ func (p *planner) fence(n *fleet.Node, phase intent.Phase) bool {
 	if _, slot := p.Slots[n.UID]; !slot || n.Disrupted() {
 		return false
 	}
+	if p.fencedAlready(n, phase) {
+		return true
+	}
 	act, c := intent.ActFence, stabilize(n, p.Now, p.set)
 	switch phase {
 	case intent.PhaseNew:

@@ -37,10 +37,10 @@ func (o Outcome) Counts() []string {
 	}
 	starting, gone := 0, 0
 	for i := range o.Steps {
-		switch o.Steps[i].Act {
-		case intent.ActCordon:
+		switch {
+		case o.Steps[i].Act == intent.ActCordon:
 			starting++
-		case intent.ActRelease:
+		case o.Steps[i].Reason == ReasonNodeGone:
 			gone++
 		}
 	}

@@ -23,6 +23,8 @@ const (
 	TaskWrite TaskKind = "write"
 	// TaskLookGone looks live that the step's node, with its UID, is gone.
 	TaskLookGone TaskKind = "look for the node"
+	// TaskLookFenced looks live that the step's node shows no disruption, and is in no phase that a cordon is computed from.
+	TaskLookFenced TaskKind = "look for a cordon"
 	// TaskLookAhead begins a look at what would keep a drain of the step's node from its end. Nothing waits for its answer.
 	TaskLookAhead TaskKind = "look ahead"
 	// TaskDrain begins an eviction pass over the step's node. Nothing waits for its answer.
@@ -110,6 +112,8 @@ func (w *Work) Next() (Task, bool) {
 			w.task.Kind = TaskDrain
 		case step.Act == intent.ActCheck:
 			w.task.Kind = TaskCheck
+		case step.Act == intent.ActRelease && step.Reason == ReasonSlotOrphaned:
+			w.task.Kind = TaskLookFenced
 		case step.Act == intent.ActRelease:
 			w.task.Kind = TaskLookGone
 		case step.Act == intent.ActReboot && step.Reason == ReasonDrained && !w.looked:
@@ -163,7 +167,7 @@ func (w *Work) Answered(yes bool) {
 			w.looked = true
 			return
 		}
-	case TaskWrite, TaskLookGone:
+	case TaskWrite, TaskLookGone, TaskLookFenced:
 		if yes && w.task.Step.FreesSlot {
 			w.free = append(w.free, w.task.Step.UID)
 		}

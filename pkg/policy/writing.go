@@ -44,6 +44,17 @@ func (p *planner) mistrusted(n *fleet.Node) bool {
 	return true
 }
 
+// fencedAlready frees the slot of a node with trouble after a live look, and no write. A write that no pass waits for frees
+// no slot, since the list may be another by then. It is as good where the node isn't Prepared: every cordon is computed
+// from a node that is, so none that is under way carries the resourceVersion that stands now.
+func (p *planner) fencedAlready(n *fleet.Node, phase intent.Phase) bool {
+	if n.WriteTrouble == nil || phase == intent.PhasePrepared {
+		return false
+	}
+	p.step(n, phase, intent.ActRelease, ReasonSlotOrphaned, "the node holds a slot that it does not need; it is freed", nil).FreesSlot = true
+	return true
+}
+
 // outOfReach reports whether a node that is in our hands, or holds a slot, could not be written to for so long that it
 // counts as Lost: nothing but a write lets go of it, and the others don't wait for that without end (L3). A cordon that
 // timed out may be under way for as long as the node's resourceVersion stands, and so the slot is never freed without a
