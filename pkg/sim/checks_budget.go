@@ -95,6 +95,9 @@ func (w *world) holdsSlot(n *corev1.Node) bool {
 // lost is the design's definition, by the clock of the controller when it decided. Not every controller has
 // seen yet what an agent or a kubelet says now: certain leaves out who may be coming back.
 func (c *checks) lost(n *corev1.Node, p *controllerProcess, certain bool) bool {
+	if !certain && c.outOfReach(n, p) {
+		return true
+	}
 	since, err := time.Parse(time.RFC3339, annotation(n, marker.KeyIntentTime))
 	if err != nil {
 		return false
@@ -171,7 +174,7 @@ func (c *checks) takes(actor string, before, after *corev1.ConfigMap) {
 			continue
 		}
 		inHands = append(inHands, n)
-		if has(n, marker.KeyDisruption) && (c.tampered[string(n.UID)] || c.lost(n, p, false)) {
+		if has(n, marker.KeyDisruption) && (c.tampered[string(n.UID)] || c.lost(n, p, false)) || c.outOfReach(n, p) {
 			lost[n] = true
 		}
 		if _, had := old[string(n.UID)]; slot && !had {

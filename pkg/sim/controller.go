@@ -162,8 +162,9 @@ func (c *controllerProcess) serve(t *thread, lease *election, client *apiserver.
 		Events: recorder{c}, Policies: c, NodeName: c.nodeName(), Now: p.now,
 		Spawn: func(f func()) {
 			drains++
+			by := c.judged()
 			p.spawn(0, func(t *thread) {
-				t.deadline = w.now.Add(passTime)
+				t.deadline, t.judged = w.now.Add(passTime), &by
 				f()
 				drains--
 			})

@@ -145,6 +145,8 @@ func (w *world) apply(f Fault) {
 		w.takenAway(m, f)
 	case LateBinding:
 		w.cluster.late = maxTime(w.cluster.late, end.Add(time.Minute))
+	case WritesRefused, WritesSlow:
+		m.unwritten = unwritten{f.Kind, end}
 	case NewRelease:
 		w.strike(f.Kind)
 		w.release()

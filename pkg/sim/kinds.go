@@ -58,10 +58,13 @@ const (
 	BrokenApp       Kind = "broken-app"
 	AutoscalerTakes Kind = "autoscaler-takes"
 	PersonExcludes  Kind = "person-excludes"
+
+	WritesRefused Kind = "writes-refused"
+	WritesSlow    Kind = "writes-slow"
 )
 
-// always are those that any scenario may hold, governing those of scenarios with a policy file, and surrounding what is
-// around a node that is in our hands.
+// always are those that any scenario may hold, governing those of scenarios with a policy file, surrounding what is
+// around a node that is in our hands, and unwriting what the API server makes of the controllers' writes to one node.
 var always = []Kind{CrashController, FreezeController, CrashAgent, FreezeAgent, ProxyDown, APIServerDown, LostRequest, LostAnswer,
 	SlowRequest, SlowAnswer, Throttled, WatchLag, WatchRepeat, WatchRestart, Compaction, StaleList, ControllerClock, ProxyClock, AgentClock,
 	PowerCut, SlowBoot, NeverReturns, NodeFlaps, NodeUnwell, NodeDeleted, NodeRenamed, AgentPodReplaced, FrozenBudget, StuckPod, LateBinding,
@@ -74,7 +77,8 @@ var always = []Kind{CrashController, FreezeController, CrashAgent, FreezeAgent, 
 var (
 	governing   = []Kind{PersonWritesPolicy, PersonBreaksPolicy, PersonDeletesPolicy, PersonAcknowledges, BadRelease}
 	surrounding = []Kind{SlowDetach, BrokenApp, AutoscalerTakes, PersonExcludes}
-	kinds       = slices.Concat(always, governing, surrounding)
+	unwriting   = []Kind{WritesRefused, WritesSlow}
+	kinds       = slices.Concat(always, governing, surrounding, unwriting)
 )
 
 // Kinds is the closed list.

@@ -36,6 +36,8 @@ type machine struct {
 	asked, askedOn string
 	// rebooted counts the reboots that each intent caused.
 	rebooted map[string]int
+	// unwritten is how writes to its Node go.
+	unwritten unwritten
 	// unregistered: its kubelet makes no Node.
 	unregistered bool
 	// injected counts the faults that its host was given, left is what is left of them.

@@ -73,6 +73,10 @@ func (p *process) around(r apiserver.Request, run func() error) error {
 	if r.Verb == "list" && (r.Resource == "pods" || r.Resource == "nodes") {
 		t.listed = w.server.Revision()
 	}
+	if c := w.controllerNamed(p.name); c != nil && r.Verb == "patch" && r.Resource == "nodes" {
+		ask := run
+		run = func() error { return c.write(t, r, ask) }
+	}
 	err := run()
 	lost := (r.Verb != "get" && r.Verb != "list") && p.net.meets(LostAnswer)
 	if lost && err == nil {

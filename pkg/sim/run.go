@@ -65,7 +65,7 @@ var shared = struct {
 
 func newWorld(s Scenario) *world {
 	w := &world{scenario: s, settings: s.settings(), rng: rand.New(rand.NewPCG(s.Seed, 2)),
-		now: start, repo: &hostsim.Repo{}, struck: map[Kind]int{}, log: quiet(), newest: firstVersion,
+		now: start, repo: &hostsim.Repo{}, unreached: map[string]*unreached{}, struck: map[Kind]int{}, log: quiet(), newest: firstVersion,
 		controllerMetrics: shared.controller, agentMetrics: shared.agent}
 	w.trace.begun = w.now
 	w.checks = checks{w: w, counted: map[string]int{}, history: map[string][]stood{}, known: map[string]time.Time{}, carried: newCarried(), went: map[string]map[string]bool{}, nodes: map[string]*watched{}, came: map[string]int64{}, givenBack: map[string]time.Time{}, tampered: map[string]bool{}, reasons: map[string]map[policy.Reason]bool{},

@@ -117,6 +117,7 @@ func Generate(seed uint64) Scenario {
 	s.govern(rand.New(rand.NewPCG(seed, 3)))
 	s.drain(rand.New(rand.NewPCG(seed, 4)))
 	s.surround(rand.New(rand.NewPCG(seed, 5)))
+	s.unwrite(rand.New(rand.NewPCG(seed, 6)))
 	slices.SortStableFunc(s.Faults, func(a, b Fault) int { return int(a.At - b.At) })
 	return s
 }

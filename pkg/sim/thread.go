@@ -65,6 +65,8 @@ type thread struct {
 	cancelled func() bool
 	// deadline is when its requests end, whatever their state; zero: never.
 	deadline time.Time
+	// judged is by what the writes to Nodes of a thread that a pass began are judged; nil: by what its process decided last.
+	judged *judged
 	// listed is the revision of its last list of pods or nodes.
 	listed int64
 }

@@ -66,6 +66,8 @@ type world struct {
 	log     *logrus.Logger
 	steps   int
 	watches []*feed
+	// unreached are nodes, by name, that a controller could not write to.
+	unreached map[string]*unreached
 }
 
 type event struct {
