@@ -280,7 +280,7 @@ func (t *Term) gather(ctx context.Context) (fleet.Snapshot, policy.Settings, err
 			n.Forecast = l.found
 		}
 		if w := t.writing[n.UID]; w != nil && (w.Asking || s.Now.Before(w.Calm)) {
-			n.WriteTrouble = new(w.WriteTrouble)
+			n.WriteTrouble = w.at(s.Now)
 		}
 		if l := t.checks[n.UID]; l != nil && n.Marks.Disruption != nil && l.since.Equal(n.Marks.Disruption.Since) {
 			n.Checked = l.found

@@ -36,6 +36,19 @@ type writing struct {
 	pause time.Duration
 }
 
+// at is the trouble as it is now. No time of it is further away than it was when it was set: the clock may have run ahead then.
+func (w *writing) at(now time.Time) *fleet.WriteTrouble {
+	for _, t := range []struct {
+		at   *time.Time
+		away time.Duration
+	}{{&w.Since, 0}, {&w.Until, w.pause}, {&w.Calm, w.pause + calmAfter}} {
+		if latest := now.Add(t.away); t.at.After(latest) {
+			*t.at = latest
+		}
+	}
+	return new(w.WriteTrouble)
+}
+
 // writes reports whether carrying out the step writes to its node.
 func writes(step policy.Step) bool { return step.Change != nil }
 
@@ -102,7 +115,8 @@ func (t *Term) writeAside(ctx context.Context, task policy.Task) {
 			t.wrote = append(t.wrote, task.Step)
 		}
 		if err != nil && !errors.Is(err, kube.ErrConflict) {
-			w.Until = t.c.Now().Add(writeSoon)
+			w.pause = max(w.pause, writeSoon)
+			w.Until = t.c.Now().Add(w.pause)
 		}
 		t.mu.Unlock()
 		t.Changed()
