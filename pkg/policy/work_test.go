@@ -25,3 +25,22 @@ func TestASlotIsAlwaysTakenByAWrite(t *testing.T) {
 		assert.Assert(t, !yes || task.Kind == policy.TaskWrite)
 	}
 }
+
+// A slot is freed only once the look says that nothing is under way that could need it.
+func TestASlotIsFreedByTheRightLook(t *testing.T) {
+	for _, tc := range []struct {
+		reason policy.Reason
+		kind   policy.TaskKind
+	}{{policy.ReasonNodeGone, policy.TaskLookGone}, {policy.ReasonSlotOrphaned, policy.TaskLookFenced}} {
+		for _, yes := range []bool{true, false} {
+			w := policy.NewWork(policy.Outcome{Steps: []policy.Step{{Node: "a", UID: "uid-a", Act: intent.ActRelease, Reason: tc.reason, FreesSlot: true}}})
+			task, more := w.Next()
+			assert.Assert(t, more)
+			assert.Equal(t, task.Kind, tc.kind)
+			w.Answered(yes)
+			task, more = w.Next()
+			assert.Equal(t, more, yes)
+			assert.Assert(t, !yes || task.Kind == policy.TaskFreeSlots)
+		}
+	}
+}

@@ -28,6 +28,8 @@ func asking(n *fleet.Node) {
 	n.WriteTrouble.Until, n.WriteTrouble.Asking = now.Add(-time.Second), true
 }
 
+func unmarked(n *fleet.Node) { n.Marks = marker.Marks{} }
+
 func due(n *fleet.Node) {
 	refused(time.Minute)(n)
 	n.WriteTrouble.Until = now
@@ -54,6 +56,10 @@ func TestWritesThatFail(t *testing.T) {
 			"staged; no, says the webhook; if no other write fails it may be taken out of service after 2026-09-20 10:04:00 UTC"},
 		{"with a slot that its cordon was not written for", []change{prepared, refused(time.Minute)}, true, "Prepared wait WriteFailing",
 			"no, says the webhook; tried again after 2026-09-20 10:01:00 UTC; what waits: the node holds a slot that it does not need; it is freed"},
+		{"which is given back by a look once it is not staged any more", []change{refused(time.Minute)}, true, "Idle Release SlotOrphaned",
+			"the node holds a slot that it does not need; it is freed"},
+		{"also once the label is gone", []change{refused(time.Minute), unlabelled, unmarked}, true, "New Release SlotOrphaned",
+			"the node holds a slot that it does not need; it is freed"},
 		{"which is given back by the next write", []change{prepared, due}, true, "Prepared Fence SlotOrphaned", "the node holds a slot that it does not need; it is freed"},
 		{"one that drains", []change{draining, refused(time.Minute)}, false, "Draining Drain Draining", "the node's pods are being evicted"},
 		{"one whose drain is blocked, which can't be noted on it", []change{draining, drain(fleet.Drain{Remaining: 1, Blocked: "a budget", Next: now.Add(time.Second)}), refused(time.Minute)},
