@@ -63,7 +63,7 @@ func (t *Term) tell(out policy.Outcome, now time.Time) {
 	told := make(map[string]telling, len(t.told))
 	for _, n := range out.Nodes {
 		before, known := t.told[n.UID]
-		if known && (n.Reason.Passing() || n.Act != "" && before.reason == policy.ReasonWriteFailing) {
+		if known && (n.Reason.Passing() || n.Act != "" && t.troubled(n.UID)) {
 			// What people were told of may be over now, or found again. That goes for a write that is tried again, too.
 			told[n.UID] = before
 			continue
