@@ -41,7 +41,8 @@ func (p *planner) draining(n *fleet.Node) {
 	case p.unledDrain(n):
 		p.giveBackUnled(n)
 	case p.pastDrain(n):
-		p.giveBack(n, phase, ReasonDrainDeadline, p.drainDeadline(n), true)
+		// What could not be written to the node in that time is no failure of its drain.
+		p.giveBack(n, phase, ReasonDrainDeadline, p.drainDeadline(n), n.WriteTrouble == nil)
 	case p.Now.Before(p.balanced(n)):
 		p.leavesBalancers(n)
 	case !p.baseline(n):

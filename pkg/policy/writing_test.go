@@ -138,3 +138,17 @@ func TestRebootIsAwaitedBesideWritesThatFail(t *testing.T) {
 	assert.Equal(t, standing.Reason, policy.ReasonLeaving)
 	assert.Equal(t, n.Marks.Intent.Action, marker.ActionRebootUpdate)
 }
+
+// A drain that took too long while nothing could be written to its node is no failure of the node (S10).
+func TestDrainBesideWritesThatFail(t *testing.T) {
+	for _, tc := range []struct {
+		trouble change
+		counted bool
+	}{{with(func(*fleet.Node) {}), true}, {due, false}} {
+		n := node("a", draining, cordonedSince(time.Hour), drain(fleet.Drain{Remaining: 1, Next: now.Add(time.Second)}), tc.trouble)
+		n.WatchedSince = now.Add(-2 * time.Hour)
+		_, step := find(t, policy.Plan(fleetOf([]fleet.Node{n, node("b")}), policy.DefaultSettings()), "a")
+		assert.Equal(t, step.Reason, policy.ReasonDrainDeadline)
+		assert.Equal(t, step.Change.Marks.Failure != nil, tc.counted)
+	}
+}
