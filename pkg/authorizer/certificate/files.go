@@ -10,15 +10,15 @@ import (
 
 // lookAtFiles serves a certificate of the user's own, and tells agents of its CA if that is given.
 func (k *Keeper) lookAtFiles(ctx context.Context) error {
+	config, err := k.published(ctx)
+	if err != nil {
+		return err
+	}
 	cert, err := read(k.c.CertFile)
 	if err != nil {
 		return err
 	}
 	key, err := read(k.c.KeyFile)
-	if err != nil {
-		return err
-	}
-	config, err := k.published(ctx)
 	if err != nil {
 		return err
 	}

@@ -36,9 +36,15 @@ type Config struct {
 type Keeper struct {
 	c Config
 
+	// last is the Secret's data as it was last in use, emptySince when the Secret was first seen without any. Run's
+	// goroutine alone uses them.
+	last       map[string][]byte
+	emptySince time.Time
+
 	mu      sync.Mutex
 	current *tls.Certificate
-	looked  time.Time
+	// reached is when the API server answered last.
+	reached time.Time
 	problem error
 }
 
@@ -54,8 +60,11 @@ const (
 	retryMax = 15 * time.Second
 	// lookTime bounds one look.
 	lookTime = 20 * time.Second
-	// staleAfter is how many looks in a row may fail before the Keeper isn't ready any more.
+	// staleAfter is how many looks in a row the API server may leave without an answer before the Keeper isn't ready
+	// any more.
 	staleAfter = 3
+	// restoredAfter is how many looks a Keeper gives another one to put back into an empty Secret what it has in use.
+	restoredAfter = 2
 )
 
 func (k *Keeper) interval() time.Duration {
@@ -113,23 +122,70 @@ func (k *Keeper) look(ctx context.Context) error {
 	secrets := k.c.Client.CoreV1().Secrets(k.c.Namespace)
 	secret, err := secrets.Get(ctx, k.c.SecretName, metav1.GetOptions{})
 	if err != nil {
-		return errors.Wrapf(err, "reading Secret %s/%s (update-operator.yaml has it)", k.c.Namespace, k.c.SecretName)
+		return k.lost(err, "Secret", k.c.SecretName)
 	}
-	data, changed, err := advance(secret.Data, []byte(config.Data[bundleKey]), k.c.ServerName, k.c.Life, k.c.Now())
+	restored, err := k.restored(secret.Data, []byte(config.Data[bundleKey]))
 	if err != nil {
 		return err
 	}
-	if changed {
+	data, changed, err := advance(restored, []byte(config.Data[bundleKey]), k.c.ServerName, k.c.Life, k.c.Now())
+	if err != nil {
+		return err
+	}
+	if changed || len(restored) != len(secret.Data) {
 		secret.Data = data
 		if secret, err = secrets.Update(ctx, secret, metav1.UpdateOptions{}); err != nil {
 			return errors.Wrapf(err, "writing Secret %s/%s", k.c.Namespace, k.c.SecretName)
 		}
-		k.c.Log.Info("Renewed the proxy's certificates")
+		k.c.Log.Info("Wrote the proxy's certificates")
 	}
 	if err := k.publish(ctx, config, bundle(secret.Data)); err != nil {
 		return err
 	}
-	return k.use(secret.Data[keyServing], secret.Data[keyKey])
+	if err := k.use(secret.Data[keyServing], secret.Data[keyKey]); err != nil {
+		return err
+	}
+	k.last, k.emptySince = secret.Data, time.Time{}
+	return nil
+}
+
+// restored returns what belongs into the Secret: what is there, or in place of nothing what was last in use. So a Secret
+// that was deleted and made again, empty, costs agents no CA that they trust. A Keeper that has nothing in use gives
+// another one time to do that, if agents trust something.
+func (k *Keeper) restored(data map[string][]byte, published []byte) (map[string][]byte, error) {
+	if len(data) > 0 {
+		return data, nil
+	}
+	if k.last != nil {
+		return k.last, nil
+	}
+	now := k.c.Now()
+	if ca := parse(published); ca == nil || !now.Before(ca.NotAfter) {
+		return nil, nil
+	}
+	if k.emptySince.IsZero() {
+		k.emptySince = now
+	}
+	if until := k.emptySince.Add(restoredAfter * k.interval()); now.Before(until) {
+		return nil, errors.Errorf("Secret %s/%s is empty while agents trust a CA: a proxy that serves by it has until %s to put it back",
+			k.c.Namespace, k.c.SecretName, until.UTC().Format(time.RFC3339))
+	}
+	return nil, nil
+}
+
+// lost says what an object that can't be read means.
+func (k *Keeper) lost(err error, kind, name string) error {
+	if !apierrors.IsNotFound(err) {
+		return errors.Wrapf(err, "reading %s %s/%s", kind, k.c.Namespace, name)
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	until := "nothing is served without it"
+	if k.current != nil {
+		until = "what is in use is served until " + k.current.Leaf.NotAfter.UTC().Format(time.RFC3339) + " and goes back there"
+	}
+	return errors.Wrapf(err, "reading %s %s/%s: it was deleted; apply update-operator.yaml again, for the proxy may not create it; %s",
+		kind, k.c.Namespace, name, until)
 }
 
 // use serves a certificate from now on.
@@ -141,10 +197,9 @@ func (k *Keeper) use(cert, key []byte) error {
 	if err := pair.Leaf.VerifyHostname(k.c.ServerName); err != nil {
 		return errors.Wrap(err, "checking the serving certificate")
 	}
-	now := k.c.Now()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.current, k.looked, k.problem = &pair, now, nil
+	k.current, k.problem = &pair, nil
 	if k.c.Expires != nil {
 		k.c.Expires.WithLabelValues("serving").Set(float64(pair.Leaf.NotAfter.Unix()))
 	}
@@ -161,8 +216,8 @@ func (k *Keeper) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) 
 	return k.current, nil
 }
 
-// Ready tells if there is a certificate that is valid, and if the API server was reached lately to look
-// after it.
+// Ready returns why agents can't be served: there is no certificate, it has ended, or the API server didn't answer for
+// a while. Other trouble with the certificate's objects is logged, and what is in use is served until it ends.
 func (k *Keeper) Ready() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -174,7 +229,7 @@ func (k *Keeper) Ready() error {
 		return errors.New("there is no certificate yet")
 	case !now.Before(k.current.Leaf.NotAfter):
 		return errors.New("the serving certificate has ended")
-	case now.Sub(k.looked) > max(staleAfter*k.interval(), lookTime):
+	case now.Sub(k.reached) > max(staleAfter*k.interval(), lookTime):
 		if k.problem != nil {
 			return errors.WithMessage(k.problem, "the API server was not reached for a while")
 		}

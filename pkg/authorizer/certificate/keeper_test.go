@@ -120,6 +120,70 @@ func TestMissingObjectsAreNamed(t *testing.T) {
 	}
 }
 
+// TestDeletedObjects holds that the loss of an object costs no agent its proxy: what is in use is served on, with word of
+// what is so, and goes back to its place once that is there again, also where another replica comes first to it.
+func TestDeletedObjects(t *testing.T) {
+	ctx := context.Background()
+	for _, kind := range []string{"Secret", "ConfigMap"} {
+		t.Run(kind, func(t *testing.T) {
+			now := start
+			client := fake.NewClientset(shipped()...)
+			holder, _ := keeperOf(client, &now)
+			assert.NilError(t, holder.look(ctx))
+			secrets, configs := client.CoreV1().Secrets(namespace), client.CoreV1().ConfigMaps(namespace)
+			before, err := secrets.Get(ctx, secretName, metav1.GetOptions{})
+			assert.NilError(t, err)
+			told, err := configs.Get(ctx, caName, metav1.GetOptions{})
+			assert.NilError(t, err)
+
+			if kind == "Secret" {
+				assert.NilError(t, secrets.Delete(ctx, secretName, metav1.DeleteOptions{}))
+			} else {
+				assert.NilError(t, configs.Delete(ctx, caName, metav1.DeleteOptions{}))
+			}
+			now = now.Add(life.Serving / 3)
+			err = holder.look(ctx)
+			assert.ErrorContains(t, err, kind+" bottlerocket/update-operator-proxy-")
+			assert.ErrorContains(t, err, "it was deleted; apply update-operator.yaml again")
+			assert.ErrorContains(t, err, "is served until")
+			assert.NilError(t, holder.Ready())
+
+			if kind == "Secret" {
+				_, err = secrets.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: secretName}}, metav1.CreateOptions{})
+			} else {
+				_, err = configs.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: caName}}, metav1.CreateOptions{})
+			}
+			assert.NilError(t, err)
+			fresh, _ := keeperOf(client, &now)
+			if kind == "Secret" {
+				assert.ErrorContains(t, fresh.look(ctx), "is empty while agents trust a CA")
+			}
+			assert.NilError(t, holder.look(ctx))
+			assert.NilError(t, fresh.look(ctx))
+			after, err := secrets.Get(ctx, secretName, metav1.GetOptions{})
+			assert.NilError(t, err)
+			assert.DeepEqual(t, after.Data, before.Data)
+			tell, err := configs.Get(ctx, caName, metav1.GetOptions{})
+			assert.NilError(t, err)
+			assert.DeepEqual(t, tell.Data, told.Data)
+		})
+	}
+}
+
+// TestNothingLeftToRestore holds that an empty Secret is filled anew where no replica has anything in use any more.
+func TestNothingLeftToRestore(t *testing.T) {
+	ctx, now := context.Background(), start
+	objects := shipped()
+	objects[1].(*corev1.ConfigMap).Data = map[string]string{bundleKey: string(made(t)[keyCA])}
+	k, _ := keeperOf(fake.NewClientset(objects...), &now)
+	assert.ErrorContains(t, k.look(ctx), "is empty")
+	now = now.Add(restoredAfter*k.interval() - 1)
+	assert.ErrorContains(t, k.look(ctx), "is empty")
+	now = now.Add(1)
+	assert.NilError(t, k.look(ctx))
+	assert.NilError(t, k.Ready())
+}
+
 func TestCertificateOfTheUsersOwn(t *testing.T) {
 	ctx, now := context.Background(), start
 	dir := t.TempDir()

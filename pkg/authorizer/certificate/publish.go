@@ -6,6 +6,7 @@ import (
 
 	"github.com/pkg/errors"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -15,7 +16,20 @@ const bundleKey = "ca.crt"
 // published reads what agents are told to trust at present.
 func (k *Keeper) published(ctx context.Context) (*corev1.ConfigMap, error) {
 	config, err := k.c.Client.CoreV1().ConfigMaps(k.c.Namespace).Get(ctx, k.c.CAName, metav1.GetOptions{})
-	return config, errors.Wrapf(err, "reading ConfigMap %s/%s (update-operator.yaml has it)", k.c.Namespace, k.c.CAName)
+	if answered(err) {
+		k.mu.Lock()
+		k.reached = k.c.Now()
+		k.mu.Unlock()
+	}
+	if err != nil {
+		return nil, k.lost(err, "ConfigMap", k.c.CAName)
+	}
+	return config, nil
+}
+
+// answered reports whether an API server answered that knows this account, whatever it said.
+func answered(err error) bool {
+	return err == nil || apierrors.IsNotFound(err) || apierrors.IsForbidden(err)
 }
 
 // publish tells agents whom to trust, if that is news.
