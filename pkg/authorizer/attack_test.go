@@ -39,7 +39,11 @@ type battlefield struct {
 
 func newBattlefield(t *testing.T, adjust ...func(*Proxy)) *battlefield {
 	t.Helper()
-	c := newCluster(t)
+	return newCluster(t).battlefield(adjust...)
+}
+
+func (c *cluster) battlefield(adjust ...func(*Proxy)) *battlefield {
+	c.t.Helper()
 	b := &battlefield{cluster: c, p: c.proxy(append(adjust, unlimited)...), own: "own-" + c.options.Namespace, other: "other-" + c.options.Namespace}
 	c.node(b.own, with(liveIntent(marker.ActionRebootUpdate), string(marker.KeyBootID), oldBoot, "example.com/theirs", "kept"))
 	c.node(b.other, with(liveIntent(marker.ActionRebootUpdate), string(marker.KeyBootID), oldBoot))
@@ -134,15 +138,20 @@ func (a attack) request() string {
 	return out.String() + "\r\n"
 }
 
+func (b *battlefield) sendAttack(t *testing.T, a attack) (int, string) {
+	t.Helper()
+	n := b.live(b.own)
+	fill := strings.NewReplacer("OWN", b.own, "OTHER", b.other, "RV", n.ResourceVersion, "TOKEN", b.token, "NS", b.options.Namespace)
+	body := fill.Replace(a.body)
+	return b.send(t, strings.Replace(fill.Replace(a.request()), "LENGTH", fmt.Sprint(len(body)), 1)+body)
+}
+
 func (b *battlefield) run(t *testing.T, a attack) {
 	if a.live != nil {
 		b.annotate(b.own, a.live)
 	}
-	n := b.live(b.own)
-	fill := strings.NewReplacer("OWN", b.own, "OTHER", b.other, "RV", n.ResourceVersion, "TOKEN", b.token, "NS", b.options.Namespace)
-	body := fill.Replace(a.body)
 	before := b.state()
-	code, answer := b.send(t, strings.Replace(fill.Replace(a.request()), "LENGTH", fmt.Sprint(len(body)), 1)+body)
+	code, answer := b.sendAttack(t, a)
 	assert.Equal(t, b.state(), before, "nothing changed")
 	assert.Equal(t, code, a.code, answer)
 	assert.Assert(t, strings.Contains(answer, a.says), answer)

@@ -2,7 +2,9 @@ package authorizer
 
 import (
 	"net/http"
+	"strings"
 	"sync"
+	"unicode"
 
 	"github.com/sirupsen/logrus"
 	"golang.org/x/time/rate"
@@ -13,8 +15,9 @@ import (
 const (
 	linesPerSecond = 0.2
 	lineBurst      = 10
-	// maxPath of a request's path is logged.
-	maxPath = 120
+	// maxWord of a request's path, or of another word that is a peer's, is logged; maxMessage of a refusal is said.
+	maxWord    = 120
+	maxMessage = 400
 )
 
 // auditor counts and logs refusals; each agent, and each address without one, has lines of its own.
@@ -43,8 +46,8 @@ func (a *auditor) refused(r *http.Request, i Identity, address string, refusal *
 	if who == "" {
 		who = address
 	}
-	log := a.log.WithFields(logrus.Fields{telemetry.FieldAddress: address, telemetry.FieldMethod: r.Method,
-		telemetry.FieldPath: clip(r.URL.Path, maxPath), telemetry.FieldReason: string(refusal.Reason), telemetry.FieldMessage: refusal.Message})
+	log := a.log.WithFields(logrus.Fields{telemetry.FieldAddress: address, telemetry.FieldMethod: shown(r.Method, maxWord),
+		telemetry.FieldPath: shown(r.URL.Path, maxWord), telemetry.FieldReason: string(refusal.Reason), telemetry.FieldMessage: refusal.Message})
 	if i.PodUID != "" {
 		log = log.WithFields(logrus.Fields{telemetry.FieldNode: i.NodeName, telemetry.FieldPod: i.PodName})
 	}
@@ -80,9 +83,16 @@ func (v *voice) speak() (may bool, unsaid int) {
 	return true, unsaid
 }
 
-func clip(s string, most int) string {
+// shown is a text from elsewhere as a log or an answer may have it: its beginning, without what a terminal could take
+// for more than a sign.
+func shown(s string, most int) string {
 	if len(s) > most {
-		return s[:most]
+		s = s[:most] + "..."
 	}
-	return s
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, s)
 }

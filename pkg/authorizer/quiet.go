@@ -3,6 +3,7 @@ package authorizer
 import (
 	"io"
 	"log"
+	"strings"
 
 	"github.com/sirupsen/logrus"
 )
@@ -16,6 +17,6 @@ type debugWriter struct{ log logrus.FieldLogger }
 var _ io.Writer = debugWriter{}
 
 func (d debugWriter) Write(line []byte) (int, error) {
-	d.log.WithField("message", string(line)).Debug("A connection failed")
+	d.log.WithField("message", shown(strings.TrimSpace(string(line)), maxMessage)).Debug("A connection failed")
 	return len(line), nil
 }

@@ -82,8 +82,9 @@ type Refusal struct {
 	Message string
 }
 
+// refuse says no in one short line, whatever is quoted in it.
 func refuse(r Reason, format string, args ...any) *Refusal {
-	return &Refusal{Reason: r, Message: fmt.Sprintf(format, args...)}
+	return &Refusal{Reason: r, Message: shown(fmt.Sprintf(format, args...), maxMessage)}
 }
 
 // Status is the refusal as the Kubernetes API says it.
