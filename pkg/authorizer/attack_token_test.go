@@ -169,6 +169,22 @@ func TestAttackWatchOfADeletedPod(t *testing.T) {
 	ended(t, w)
 }
 
+// TestAttackWatchOfARecreatedNode holds that a watch ends when its node is another one of that name: what was issued for
+// the first shows nothing of it for long.
+func TestAttackWatchOfARecreatedNode(t *testing.T) {
+	t.Parallel()
+	b := newBattlefield(t, func(p *Proxy) {
+		p.handler.trust = trust{every: time.Second, again: 100 * time.Millisecond, most: 20 * time.Second}
+	})
+	w, err := b.client(b.p, b.token).Watch(t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=" + b.own})
+	assert.NilError(t, err)
+	defer w.Stop()
+	next(t, w)
+	assert.NilError(t, b.admin.CoreV1().Nodes().Delete(t.Context(), b.own, metav1.DeleteOptions{}))
+	b.node(b.own, nil)
+	ended(t, w)
+}
+
 func (b *battlefield) deleteAgent() {
 	b.t.Helper()
 	var now int64

@@ -44,6 +44,8 @@ type cluster struct {
 	plane   *controlplane.ControlPlane
 	admin   kubernetes.Interface
 	options Options
+	// wrap, if any, is around what proxies ask the API server with.
+	wrap func(http.RoundTripper) http.RoundTripper
 }
 
 var clusters atomic.Int32
@@ -112,10 +114,18 @@ type proxy struct {
 	stop func() error
 }
 
+// proxyConfig is what the proxy's account reaches the API server by.
+func (c *cluster) proxyConfig() (*rest.Config, error) {
+	return c.plane.UserConfig("system:serviceaccount:"+c.options.Namespace+":update-operator-proxy", "system:serviceaccounts", "system:authenticated")
+}
+
 func (c *cluster) proxy(adjust ...func(*Proxy)) *proxy {
 	c.t.Helper()
-	config, err := c.plane.UserConfig("system:serviceaccount:"+c.options.Namespace+":update-operator-proxy", "system:serviceaccounts", "system:authenticated")
+	config, err := c.proxyConfig()
 	assert.NilError(c.t, err)
+	if c.wrap != nil {
+		config.Wrap(c.wrap)
+	}
 	log := logrus.New()
 	log.SetLevel(logrus.DebugLevel)
 	log.SetOutput(testWriter{c.t})

@@ -3,7 +3,6 @@ package authorizer
 import (
 	"context"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -21,6 +20,8 @@ const (
 	// take to accept a piece of an answer.
 	requestTime = 15 * time.Second
 	writeTime   = 30 * time.Second
+	// patchesAtOnce is how many bodies are held at once, while the API server may be silent.
+	patchesAtOnce = 256
 )
 
 // handler is the proxy's API.
@@ -28,6 +29,7 @@ type handler struct {
 	reviewer *reviewer
 	upstream *upstream
 	limits   *kept[string, *limit]
+	patches  chan struct{}
 	audit    *auditor
 	metrics  *metrics
 	now      func() time.Time
@@ -46,17 +48,14 @@ type asked struct {
 }
 
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	address, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		address = r.RemoteAddr
-	}
-	token := bearer(r)
+	address, conn, token := source(r.RemoteAddr), connectionOf(r), bearer(r)
 	who, err := h.reviewer.identify(r.Context(), token, address)
 	refusal := who.refusal
 	if err != nil {
 		refusal = h.unavailable(r.Context(), err)
 	}
 	if refusal == nil {
+		conn.prove(who.identity.PodUID)
 		var leave func()
 		if leave, refusal = h.limits.of(who.identity.PodUID).enter(); refusal == nil {
 			defer leave()
@@ -65,6 +64,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if refusal != nil {
 		h.audit.refused(r, who.identity, address, refusal)
+		conn.dismiss(w)
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTime))
 		refusal.write(w)
 	}
@@ -131,6 +131,11 @@ func (h *handler) patch(w http.ResponseWriter, r *http.Request, a asked) *Refusa
 	if r.Header.Get("Content-Encoding") != "" {
 		return refuse(ReasonPatchType, "a patch has no content encoding")
 	}
+	release, refusal := h.hold(r.Context())
+	if refusal != nil {
+		return refusal
+	}
+	defer release()
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err != nil {
 		return refuse(ReasonPatch, "the patch could not be read, or is longer than %d bytes", maxBody)
@@ -161,6 +166,18 @@ func (h *handler) patch(w http.ResponseWriter, r *http.Request, a asked) *Refusa
 	}
 	h.log.WithFields(logrus.Fields{telemetry.FieldNode: a.node, telemetry.FieldStatus: res.StatusCode}).Debug("Wrote a report")
 	return h.answer(w, res, answer)
+}
+
+// hold waits until one more body may be held in memory.
+func (h *handler) hold(ctx context.Context) (release func(), refusal *Refusal) {
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
+	select {
+	case h.patches <- struct{}{}:
+		return func() { <-h.patches }, nil
+	case <-ctx.Done():
+		return nil, refuse(ReasonTooMany, "too many patches are being written")
+	}
 }
 
 // isPatch tells if a Content-Type is the one patch type, with no parameter but its character set.

@@ -3,12 +3,11 @@ package authorizer
 import (
 	"context"
 	"crypto/sha256"
-	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/pkg/errors"
+	"golang.org/x/sync/singleflight"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -22,12 +21,8 @@ const (
 	claimPodUID   = "authentication.kubernetes.io/pod-uid"
 )
 
-const (
-	// reviewFor is how long a review stands: a deleted pod's token works that much longer at most.
-	reviewFor = 10 * time.Second
-	// maxToken is far above the size of a service account's token.
-	maxToken = 16 << 10
-)
+// reviewFor is how long a review stands: a deleted pod's token works that much longer at most.
+const reviewFor = 10 * time.Second
 
 // Identity is an agent, as its token proves it.
 type Identity struct {
@@ -42,9 +37,14 @@ type reviewer struct {
 	// account is the user name of the agents' service account.
 	account string
 	now     func() time.Time
+	keys    *keys
 	// reviews are by the tokens' hashes: the token itself is kept nowhere.
-	reviews *kept[[sha256.Size]byte, *remembered]
-	gates   *kept[string, *gate]
+	reviews *reviews
+	// gate is for tokens that anybody could have made up, signed bounds the reviews of the others.
+	gate   *gate
+	signed chan struct{}
+	// flights are the reviews under way, by the tokens' hashes.
+	flights singleflight.Group
 }
 
 // review is what the API server says of a token. One of its two is set.
@@ -53,80 +53,93 @@ type review struct {
 	refusal  *Refusal
 }
 
-func newReviewer(client kubernetes.Interface, audience, namespace, account string, now func() time.Time) *reviewer {
+func newReviewer(client kubernetes.Interface, k *keys, audience, namespace, account string, now func() time.Time) *reviewer {
 	return &reviewer{client: client, audience: audience, account: "system:serviceaccount:" + namespace + ":" + account, now: now,
-		reviews: newKept[[sha256.Size]byte](newRemembered), gates: newKept[string](newGate)}
+		keys: k, reviews: newReviews(), gate: newGate(now), signed: make(chan struct{}, signedAtOnce)}
 }
 
-// bearer returns the token of a request, empty if it has none that could be one.
-func bearer(r *http.Request) string {
-	values := r.Header.Values("Authorization")
-	if len(values) != 1 {
-		return ""
-	}
-	scheme, token, _ := strings.Cut(values[0], " ")
-	if token = strings.TrimSpace(token); !strings.EqualFold(scheme, "Bearer") || len(token) > maxToken {
-		return ""
-	}
-	return token
-}
-
-// identify returns whose token it is. An error of the API server is never remembered. A token that was
-// never good goes through the gate of the address it came from.
-func (r *reviewer) identify(ctx context.Context, token, address string) (review, error) {
-	if token == "" {
+// identify returns whose token it is. An error of the API server is never remembered.
+func (r *reviewer) identify(ctx context.Context, text, address string) (review, error) {
+	if text == "" {
 		return review{refusal: refuse(ReasonNoToken, "a bearer token is needed")}, nil
 	}
-	known := r.reviews.of(sha256.Sum256([]byte(token)))
-	last, good := known.get(r.now())
+	last, good := r.reviews.get(sha256.Sum256([]byte(text)), r.now())
 	if last != nil {
 		return *last, nil
 	}
 	if good {
-		return r.ask(ctx, token)
+		return r.ask(ctx, text, nil)
 	}
-	g := r.gates.of(address)
-	leave, refusal := g.enter(ctx)
-	if refusal != nil {
+	t, ok := readToken(text)
+	if !ok {
+		return review{refusal: r.notValid()}, nil
+	}
+	if refusal := r.told(t); refusal != nil {
 		return review{refusal: refusal}, nil
 	}
-	defer leave()
-	// Another request with the same token may have been here meanwhile.
-	if last, _ := known.get(r.now()); last != nil {
-		return *last, nil
+	if r.keys.signed(t) {
+		return r.ask(ctx, text, nil)
 	}
-	v, err := r.ask(ctx, token)
-	if err == nil && v.refusal != nil {
-		g.failed()
-	}
-	return v, err
+	return r.ask(ctx, text, &address)
 }
 
-// ask reviews a token now, and remembers the answer for a while.
-func (r *reviewer) ask(ctx context.Context, token string) (review, error) {
+// ask reviews a token now, once for all that ask for it meanwhile, and remembers the answer for a while. A token that
+// anybody could have made up comes with the address that pays for it. A review that was begun goes on without those
+// that asked for it: that they go away spares nothing.
+func (r *reviewer) ask(ctx context.Context, text string, payer *string) (review, error) {
+	hash := sha256.Sum256([]byte(text))
+	answer := r.flights.DoChan(string(hash[:]), func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTime)
+		defer cancel()
+		if payer == nil {
+			return r.signedReview(ctx, text, hash)
+		}
+		leave, refusal := r.gate.enter(ctx, *payer)
+		if refusal != nil {
+			return review{refusal: refusal}, nil
+		}
+		v, err := r.review(ctx, text, hash)
+		leave(err == nil && v.refusal == nil)
+		return v, err
+	})
+	select {
+	case <-ctx.Done():
+		return review{}, errors.Wrap(ctx.Err(), "waiting for a review of a token")
+	case a := <-answer:
+		v, _ := a.Val.(review)
+		return v, a.Err
+	}
+}
+
+func (r *reviewer) signedReview(ctx context.Context, text string, hash [sha256.Size]byte) (review, error) {
+	select {
+	case r.signed <- struct{}{}:
+	case <-ctx.Done():
+		return review{}, errors.Wrap(ctx.Err(), "waiting for the reviews of other tokens")
+	}
+	defer func() { <-r.signed }()
+	return r.review(ctx, text, hash)
+}
+
+func (r *reviewer) review(ctx context.Context, text string, hash [sha256.Size]byte) (review, error) {
 	at := r.now()
-	ctx, cancel := context.WithTimeout(ctx, requestTime)
-	defer cancel()
 	tr, err := r.client.AuthenticationV1().TokenReviews().Create(ctx, &authenticationv1.TokenReview{
-		Spec: authenticationv1.TokenReviewSpec{Token: token, Audiences: []string{r.audience}}}, metav1.CreateOptions{})
+		Spec: authenticationv1.TokenReviewSpec{Token: text, Audiences: []string{r.audience}}}, metav1.CreateOptions{})
 	if err != nil {
 		return review{}, errors.Wrap(err, "reviewing a token")
 	}
 	v := r.judge(tr.Status)
-	r.reviews.of(sha256.Sum256([]byte(token))).put(v, at)
+	r.reviews.put(hash, v, at)
 	return v, nil
 }
 
 // judge reads a review: first who, then where.
 func (r *reviewer) judge(s authenticationv1.TokenReviewStatus) review {
-	no := func(reason Reason, format string, args ...any) review {
-		return review{refusal: refuse(reason, format, args...)}
-	}
 	if !s.Authenticated || !slices.Contains(s.Audiences, r.audience) {
-		return no(ReasonBadToken, "the token is not valid, or not for audience %q", r.audience)
+		return review{refusal: r.notValid()}
 	}
 	if s.User.Username != r.account {
-		return no(ReasonAccount, "user %.120q is not the agents' service account %q", s.User.Username, r.account)
+		return review{refusal: r.otherAccount(s.User.Username)}
 	}
 	claim := func(name string) string {
 		if v := s.User.Extra[name]; len(v) == 1 {
@@ -135,11 +148,8 @@ func (r *reviewer) judge(s authenticationv1.TokenReviewStatus) review {
 		return ""
 	}
 	i := Identity{NodeName: claim(claimNodeName), NodeUID: claim(claimNodeUID), PodName: claim(claimPodName), PodUID: claim(claimPodUID)}
-	switch {
-	case i.PodName == "" || i.PodUID == "":
-		return no(ReasonUnbound, "the token is not bound to a pod: agents need the projected token of a pod")
-	case i.NodeName == "" || i.NodeUID == "":
-		return no(ReasonUnbound, "the token names no node: tokens of scheduled pods do so since Kubernetes 1.31")
+	if refusal := unbound(bound{i.PodName, i.PodUID}, bound{i.NodeName, i.NodeUID}); refusal != nil {
+		return review{refusal: refusal}
 	}
 	return review{identity: i}
 }

@@ -1,6 +1,7 @@
 package authorizer
 
 import (
+	"crypto/sha256"
 	"sync"
 	"time"
 
@@ -38,33 +39,40 @@ func (k *kept[K, V]) of(key K) V {
 	return v
 }
 
-// remembered is the last review of one token.
-type remembered struct {
-	mu   sync.Mutex
-	last *review
-	at   time.Time
+// reviews are the last ones of tokens. Good ones are kept apart, so that no number of others pushes them out.
+type reviews struct{ good, bad *cache.LRUExpireCache }
+
+// dated is a review with when it was asked for.
+type dated struct {
+	review
+	at time.Time
 }
 
-func newRemembered() *remembered { return &remembered{} }
+func newReviews() *reviews {
+	return &reviews{good: cache.NewLRUExpireCache(keptMost), bad: cache.NewLRUExpireCache(keptMost)}
+}
 
 // get returns the last review if it still stands, and if it was a good one, however old.
-func (m *remembered) get(now time.Time) (last *review, good bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.last == nil {
-		return nil, false
+func (r *reviews) get(hash [sha256.Size]byte, now time.Time) (last *review, good bool) {
+	found, good := r.good.Get(hash)
+	if !good {
+		found, _ = r.bad.Get(hash)
 	}
-	if age := now.Sub(m.at); age >= 0 && age < reviewFor {
-		last = m.last
+	if d, ok := found.(dated); ok {
+		if age := now.Sub(d.at); age >= 0 && age < reviewFor {
+			last = &d.review
+		}
 	}
-	return last, m.last.refusal == nil
+	return last, good
 }
 
-// put remembers a review that was asked for at some time; an older one changes nothing.
-func (m *remembered) put(v review, at time.Time) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.last == nil || !at.Before(m.at) {
-		m.last, m.at = &v, at
+// put remembers a review that was asked for at some time.
+func (r *reviews) put(hash [sha256.Size]byte, v review, at time.Time) {
+	if v.refusal != nil {
+		r.good.Remove(hash)
+		r.bad.Add(hash, dated{v, at}, reviewFor)
+		return
 	}
+	r.good.Add(hash, dated{v, at}, keptFor)
+	r.bad.Remove(hash)
 }

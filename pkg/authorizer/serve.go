@@ -18,16 +18,20 @@ import (
 )
 
 const (
-	headerTime = 10 * time.Second
+	// headerTime bounds the TLS handshake too.
+	headerTime = 5 * time.Second
 	bodyTime   = 20 * time.Second
 	idleTime   = 2 * time.Minute
-	maxHeader  = 32 << 10
+	maxHeader  = 12 << 10
 	// A connection that is silent for pingAfter is asked if somebody is there: a host that lost its power
 	// says no good-bye.
 	pingAfter = 30 * time.Second
 	pingTime  = 15 * time.Second
-	// streams of one connection; an agent needs two or three.
-	streams = 32
+	// streams of one connection; an agent needs two or three. frame and window are what HTTP/2 allows least: of a
+	// frame, and of bodies that were sent and not read yet.
+	streams = 16
+	frame   = 16 << 10
+	window  = 64 << 10
 	// drainTime is how long a shutdown waits for requests under way.
 	drainTime = 10 * time.Second
 )
@@ -39,6 +43,8 @@ type Proxy struct {
 	keeper  *certificate.Keeper
 	handler *handler
 	log     logrus.FieldLogger
+	// strangers is how many connections are open without a good token.
+	strangers int
 }
 
 // New wires a proxy that reaches the API server by config; nothing runs yet. Options must be valid.
@@ -56,8 +62,12 @@ func New(o Options, config *rest.Config, r prometheus.Registerer, log logrus.Fie
 		return nil, err
 	}
 	m := newMetrics(r)
+	keys := newKeys(func(ctx context.Context) ([]byte, error) {
+		content, err := client.Discovery().RESTClient().Get().AbsPath(keysPath).SetHeader("Accept", "application/json, */*").DoRaw(ctx)
+		return content, errors.Wrap(err, "reading "+keysPath)
+	}, log)
 	return &Proxy{
-		options: o, client: client, log: log,
+		options: o, client: client, log: log, strangers: mostStrangers,
 		keeper: certificate.NewKeeper(certificate.Config{
 			Client: client, Namespace: o.Namespace, SecretName: o.SecretName, CAName: o.CAName, ServerName: o.ServerName,
 			Life:     certificate.Life{CA: o.CALife, Serving: o.CertificateLife, Settle: o.CASettle},
@@ -65,8 +75,8 @@ func New(o Options, config *rest.Config, r prometheus.Registerer, log logrus.Fie
 			Now: time.Now, Log: log, Expires: m.expires,
 		}),
 		handler: &handler{
-			reviewer: newReviewer(client, o.Audience, o.Namespace, o.AgentAccount, time.Now),
-			upstream: up, limits: newKept[string](newLimit), audit: newAuditor(log, m), metrics: m,
+			reviewer: newReviewer(client, keys, o.Audience, o.Namespace, o.AgentAccount, time.Now),
+			upstream: up, limits: newKept[string](newLimit), patches: make(chan struct{}, patchesAtOnce), audit: newAuditor(log, m), metrics: m,
 			wall: wall{missing: m.wall, log: log, now: time.Now}, now: time.Now, log: log, trust: defaultTrust, stopping: context.Background(),
 		},
 	}, nil
@@ -89,6 +99,7 @@ func (p *Proxy) Serve(ctx context.Context, l net.Listener) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	wg.Go(func() { p.keeper.Run(ctx) })
+	wg.Go(func() { p.handler.reviewer.keys.run(ctx) })
 	stopping, stop := context.WithCancel(context.Background())
 	defer stop()
 	p.handler.stopping = stopping
@@ -96,7 +107,7 @@ func (p *Proxy) Serve(ctx context.Context, l net.Listener) error {
 	failed := make(chan error, 1)
 	wg.Go(func() {
 		defer close(failed)
-		if err := server.ServeTLS(l, "", ""); !errors.Is(err, http.ErrServerClosed) {
+		if err := server.ServeTLS(limitConnections(l, p.strangers), "", ""); !errors.Is(err, http.ErrServerClosed) {
 			failed <- errors.Wrap(err, "serving agents")
 		}
 	})
@@ -125,8 +136,10 @@ func newServer(h http.Handler, k *certificate.Keeper, log logrus.FieldLogger) *h
 		ReadTimeout:       bodyTime,
 		IdleTimeout:       idleTime,
 		MaxHeaderBytes:    maxHeader,
-		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: streams, SendPingTimeout: pingAfter, PingTimeout: pingTime},
-		ErrorLog:          quiet(log),
+		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: streams, MaxReadFrameSize: frame, MaxReceiveBufferPerConnection: window,
+			MaxReceiveBufferPerStream: window, WriteByteTimeout: writeTime, SendPingTimeout: pingAfter, PingTimeout: pingTime},
+		ConnContext: withConnection,
+		ErrorLog:    quiet(log),
 	}
 }
 

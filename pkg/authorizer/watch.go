@@ -49,7 +49,8 @@ func (h *handler) watch(w http.ResponseWriter, r *http.Request, a asked) *Refusa
 	return nil
 }
 
-// keepTrust ends the watch when its token is no good any more, or when nobody could say so for too long.
+// keepTrust ends the watch when its token is no good any more, when its node is gone or another one has its name, or
+// when that could not be found out for too long.
 func (h *handler) keepTrust(ctx context.Context, end func(), a asked) {
 	// The review that opened the watch may have been remembered.
 	good := time.Now().Add(-reviewFor)
@@ -63,25 +64,42 @@ func (h *handler) keepTrust(ctx context.Context, end func(), a asked) {
 		case <-timer.C:
 		}
 		at := time.Now()
-		v, err := h.reviewer.ask(ctx, a.token)
+		refusal, known := h.again(ctx, a)
 		switch {
-		case err == nil && v.refusal == nil && v.identity == a.identity:
+		case known && refusal == nil:
 			good, pause = at, h.trust.pause()
 			continue
-		case err != nil && time.Since(good) < h.trust.most:
+		case !known && time.Since(good) < h.trust.most:
 			pause = h.trust.again
 			continue
 		}
 		if ctx.Err() == nil {
 			log := h.log.WithFields(logrus.Fields{telemetry.FieldNode: a.node, telemetry.FieldPod: a.identity.PodName})
-			if v.refusal != nil {
-				log = log.WithField(telemetry.FieldReason, string(v.refusal.Reason))
+			if refusal != nil {
+				log = log.WithField(telemetry.FieldReason, string(refusal.Reason))
 			}
 			log.Info("Ending a watch whose token is not known to be good any more")
 		}
 		end()
 		return
 	}
+}
+
+// again reviews a watch's token once more, and looks if its node is the same one still. It may not be known now.
+func (h *handler) again(ctx context.Context, a asked) (refusal *Refusal, known bool) {
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
+	v, err := h.reviewer.ask(ctx, a.token, nil)
+	switch {
+	case err != nil:
+		return nil, false
+	case v.refusal != nil:
+		return v.refusal, true
+	case v.identity != a.identity:
+		return otherNode(a.node), true
+	}
+	refusal = h.own(ctx, a.identity)
+	return refusal, refusal == nil || refusal.Reason != ReasonUpstream
 }
 
 func (t trust) pause() time.Duration { return t.every + rand.N(t.every/3+1) }

@@ -1,0 +1,263 @@
+package authorizer
+
+import (
+	"context"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/big"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pkg/errors"
+	"github.com/sirupsen/logrus/hooks/test"
+	"gotest.tools/v3/assert"
+)
+
+// testKey is what the API server of these tests signs with.
+var testKey, _ = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+
+const testKeyID = "test-key"
+
+// testClaims are an agent's, good for an hour from noon; the word makes each token another one.
+func testClaims(word string) map[string]any {
+	return map[string]any{"jti": word, "sub": testAccount, "aud": []string{testAudience}, "exp": noon.Add(time.Hour).Unix(),
+		"kubernetes.io": map[string]any{"namespace": "bottlerocket", "pod": map[string]string{"name": agent.PodName, "uid": agent.PodUID},
+			"node": map[string]string{"name": agent.NodeName, "uid": agent.NodeUID}}}
+}
+
+func part(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return base64.RawURLEncoding.EncodeToString(text)
+}
+
+// jwtOf is a token with a signature that anybody could have made up.
+func jwtOf(claims map[string]any) string {
+	return part(map[string]string{"alg": "ES256", "kid": testKeyID}) + "." + part(claims) + "." + base64.RawURLEncoding.EncodeToString(make([]byte, 64))
+}
+
+func madeUp(word string) string { return jwtOf(testClaims(word)) }
+
+// signedJWT is a token that the API server signed.
+func signedJWT(word string) string {
+	signed, _, _ := strings.Cut(madeUp(word), ".AAAA")
+	digest := sha256.Sum256([]byte(signed))
+	r, s, err := ecdsa.Sign(rand.Reader, testKey, digest[:])
+	if err != nil {
+		panic(err)
+	}
+	return signed + "." + base64.RawURLEncoding.EncodeToString(append(r.FillBytes(make([]byte, 32)), s.FillBytes(make([]byte, 32))...))
+}
+
+// wordOf is the word that a token was made with.
+func wordOf(text string) string {
+	var claims struct {
+		Word string `json:"jti"`
+	}
+	content, err := base64.RawURLEncoding.DecodeString(strings.Split(text, ".")[1])
+	if err == nil {
+		err = json.Unmarshal(content, &claims)
+	}
+	if err != nil {
+		panic(err)
+	}
+	return claims.Word
+}
+
+// ecKey and rsaKey are keys as an API server shows them.
+func ecKey(id string, key *ecdsa.PublicKey) map[string]string {
+	point, err := key.Bytes()
+	if err != nil {
+		panic(err)
+	}
+	half := len(point) / 2
+	encode := base64.RawURLEncoding.EncodeToString
+	return map[string]string{"kid": id, "kty": "EC", "crv": key.Params().Name, "x": encode(point[1 : 1+half]), "y": encode(point[1+half:])}
+}
+
+func rsaKey(id string, key *rsa.PublicKey) map[string]string {
+	encode := base64.RawURLEncoding.EncodeToString
+	return map[string]string{"kid": id, "kty": "RSA", "n": encode(key.N.Bytes()), "e": encode(big.NewInt(int64(key.E)).Bytes())}
+}
+
+func keySet(all ...map[string]string) []byte {
+	text, err := json.Marshal(map[string]any{"keys": all})
+	if err != nil {
+		panic(err)
+	}
+	return text
+}
+
+// testKeys are those of an API server that has testKey.
+func testKeys() *keys {
+	log, _ := test.NewNullLogger()
+	k := newKeys(func(context.Context) ([]byte, error) { return keySet(ecKey(testKeyID, &testKey.PublicKey)), nil }, log)
+	k.look(context.Background())
+	return k
+}
+
+func TestReadToken(t *testing.T) {
+	good := madeUp("a")
+	parts := strings.Split(good, ".")
+	read, ok := readToken(good)
+	assert.Assert(t, ok)
+	assert.Equal(t, read.keyID, testKeyID)
+	assert.Equal(t, read.Subject, testAccount)
+	assert.DeepEqual(t, read.Audience, audience{testAudience})
+	assert.DeepEqual(t, read.Kubernetes.Node, bound{agent.NodeName, agent.NodeUID})
+	assert.Equal(t, read.signed, parts[0]+"."+parts[1])
+	one := testClaims("a")
+	one["aud"] = testAudience
+	read, ok = readToken(jwtOf(one))
+	assert.Assert(t, ok)
+	assert.DeepEqual(t, read.Audience, audience{testAudience})
+	// The last sign of 64 bytes has four bits to spare.
+	spare := good[:len(good)-1] + "B"
+	for name, text := range map[string]string{"empty": "", "a word": "word", "two parts": parts[0] + "." + parts[1], "four parts": good + "." + parts[2],
+		"no signature": parts[0] + "." + parts[1] + ".", "a space": good + " ", "a space inside": parts[0] + ". " + parts[1] + "." + parts[2],
+		"a tab": parts[0] + ".\t" + parts[1] + "." + parts[2], "a line break": parts[0] + ".\n" + parts[1] + "." + parts[2], "padding": good + "==",
+		"bits to spare": spare, "signs of the other alphabet": strings.Replace(good, parts[2], strings.Repeat("+", len(parts[2])), 1),
+		"no JSON": "AAAA." + parts[1] + "." + parts[2], "claims of another form": jwtOf(map[string]any{"aud": 3})} {
+		_, ok := readToken(text)
+		assert.Assert(t, !ok, name)
+	}
+}
+
+// FuzzToken: what is read as a token has no second spelling.
+func FuzzToken(f *testing.F) {
+	for _, s := range []string{madeUp("a"), signedJWT("b"), "a.b.c", "e30.e30.AA", "e30.e30.AB", "e30.e30.AA\n", " e30.e30.AA", ""} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		read, ok := readToken(text)
+		if !ok {
+			return
+		}
+		parts := strings.Split(text, ".")
+		for _, p := range parts {
+			content, err := base64.RawURLEncoding.DecodeString(p)
+			assert.NilError(t, err)
+			assert.Equal(t, base64.RawURLEncoding.EncodeToString(content), p)
+		}
+		assert.Equal(t, read.signed+"."+parts[2], text)
+	})
+}
+
+func TestToldWithoutAReview(t *testing.T) {
+	r := newReviewer(nil, testKeys(), testAudience, "bottlerocket", "update-operator-agent", func() time.Time { return noon })
+	for _, tc := range []struct {
+		name   string
+		change func(claims map[string]any)
+		want   Reason
+	}{
+		{"an agent's", func(map[string]any) {}, ""},
+		{"two audiences", func(c map[string]any) { c["aud"] = []string{"vault", testAudience} }, ""},
+		{"another audience", func(c map[string]any) { c["aud"] = []string{"vault"} }, ReasonBadToken},
+		{"no audience", func(c map[string]any) { delete(c, "aud") }, ReasonBadToken},
+		{"over by this clock, which may be wrong", func(c map[string]any) { c["exp"] = noon.Add(-clockError).Unix() }, ""},
+		{"over whatever the clock", func(c map[string]any) { c["exp"] = noon.Add(-clockError - time.Second).Unix() }, ReasonBadToken},
+		{"without an end", func(c map[string]any) { delete(c, "exp") }, ReasonBadToken},
+		{"an end out of all range", func(c map[string]any) { c["exp"] = 1e300 }, ""},
+		{"any issuer: there may be several", func(c map[string]any) { c["iss"] = "https://new.example" }, ""},
+		{"another account", func(c map[string]any) { c["sub"] = "system:serviceaccount:bottlerocket:update-operator-controller" }, ReasonAccount},
+		{"no pod", func(c map[string]any) { delete(c["kubernetes.io"].(map[string]any), "pod") }, ReasonUnbound},
+		{"no node", func(c map[string]any) { delete(c["kubernetes.io"].(map[string]any), "node") }, ReasonUnbound},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			claims := maps.Clone(testClaims("a"))
+			tc.change(claims)
+			read, ok := readToken(jwtOf(claims))
+			assert.Assert(t, ok)
+			assert.Equal(t, verdict(r.told(read)), orAllowed(tc.want))
+		})
+	}
+}
+
+// TestSignatures holds which signatures are good, by every kind of key that an API server signs with.
+func TestSignatures(t *testing.T) {
+	private, err := rsa.GenerateKey(rand.Reader, 2048)
+	assert.NilError(t, err)
+	content := []byte("what is signed")
+	kinds := map[string]map[string]string{"RS256": rsaKey("k", &private.PublicKey)}
+	signed := map[string][]byte{"RS256": signRSA(t, private, content)}
+	for name, curve := range map[string]elliptic.Curve{"ES256": elliptic.P256(), "ES384": elliptic.P384(), "ES512": elliptic.P521()} {
+		key, err := ecdsa.GenerateKey(curve, rand.Reader)
+		assert.NilError(t, err)
+		kinds[name], signed[name] = ecKey("k", &key.PublicKey), signEC(t, key, content)
+	}
+	for name, shown := range kinds {
+		t.Run(name, func(t *testing.T) {
+			found, err := readKeys(keySet(map[string]string{"kid": "odd", "kty": "oct"}, map[string]string{"kid": "bad", "kty": "EC", "crv": "P-256", "x": "AA", "y": "AA"}, shown))
+			assert.NilError(t, err)
+			assert.Equal(t, len(found), 1)
+			assert.Assert(t, verify(found["k"], content, signed[name]))
+			assert.Assert(t, !verify(found["k"], append(content, '!'), signed[name]))
+			assert.Assert(t, !verify(found["k"], content, signed[name][1:]))
+			assert.Assert(t, !verify(found["k"], content, make([]byte, len(signed[name]))))
+		})
+	}
+	_, err = readKeys([]byte("nothing"))
+	assert.ErrorContains(t, err, "decoding the keys")
+}
+
+// TestKeysAreAskedForAgain holds that a key that is new is found, one that is gone is forgotten, and that the keys stand
+// while the API server doesn't answer.
+func TestKeysAreAskedForAgain(t *testing.T) {
+	log, _ := test.NewNullLogger()
+	var content []byte
+	err := errors.New("down")
+	k := newKeys(func(context.Context) ([]byte, error) { return content, err }, log)
+	known := func(text string) bool {
+		t.Helper()
+		k.look(t.Context())
+		read, ok := readToken(text)
+		assert.Assert(t, ok)
+		return k.signed(read)
+	}
+	good := signedJWT("a")
+	assert.Assert(t, !known(good))
+	assert.Equal(t, len(k.wanted), 1, "a token names a key that isn't here")
+	content, err = keySet(ecKey(testKeyID, &testKey.PublicKey)), nil
+	assert.Assert(t, known(good))
+	assert.Assert(t, !known(madeUp("a")))
+	err = errors.New("down again")
+	assert.Assert(t, known(good))
+	content, err = keySet(), nil
+	assert.Assert(t, !known(good))
+	many := make([]map[string]string, 3*mostKeys)
+	for i := range many {
+		many[i] = ecKey(fmt.Sprint(i), &testKey.PublicKey)
+	}
+	found, err := readKeys(keySet(many...))
+	assert.NilError(t, err)
+	assert.Equal(t, len(found), mostKeys)
+}
+
+func signRSA(t *testing.T, key *rsa.PrivateKey, content []byte) []byte {
+	t.Helper()
+	digest := sha256.Sum256(content)
+	out, err := rsa.SignPKCS1v15(rand.Reader, key, crypto.SHA256, digest[:])
+	assert.NilError(t, err)
+	return out
+}
+
+func signEC(t *testing.T, key *ecdsa.PrivateKey, content []byte) []byte {
+	t.Helper()
+	hash := map[int]crypto.Hash{256: crypto.SHA256, 384: crypto.SHA384, 521: crypto.SHA512}[key.Params().BitSize].New()
+	hash.Write(content)
+	r, s, err := ecdsa.Sign(rand.Reader, key, hash.Sum(nil))
+	assert.NilError(t, err)
+	size := (key.Params().BitSize + 7) / 8
+	return append(r.FillBytes(make([]byte, size)), s.FillBytes(make([]byte, size))...)
+}
