@@ -17,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -264,6 +265,11 @@ func TestPods(t *testing.T) {
 			assert.Assert(t, !r.Requests.Cpu().IsZero() && !r.Requests.Memory().IsZero() && !r.Limits.Memory().IsZero())
 			assert.Assert(t, r.Limits.Cpu().IsZero(), "no CPU limit")
 			assert.Assert(t, r.Requests.Memory().Cmp(*r.Limits.Memory()) < 0)
+			i := slices.IndexFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == "GOMEMLIMIT" })
+			assert.Assert(t, i >= 0, "the runtime knows its limit")
+			knows := resource.MustParse(strings.TrimSuffix(c.Env[i].Value, "B"))
+			part := float64(knows.Value()) / float64(r.Limits.Memory().Value())
+			assert.Assert(t, part > 0.85 && part <= 0.9, "GOMEMLIMIT is %.2f of the limit, and what isn't the runtime's needs a tenth", part)
 
 			for path, p := range map[string]*corev1.Probe{"/healthz": c.LivenessProbe, "/readyz": c.ReadinessProbe} {
 				assert.Assert(t, p != nil && p.HTTPGet != nil, path)
