@@ -97,7 +97,7 @@ func TestAttackToken(t *testing.T) {
 		{"a header alone", header, http.StatusUnauthorized, "not valid"},
 		{"expired", b.expired(good), http.StatusUnauthorized, "not valid"},
 		{"another audience", b.tokenOf(pod, "vault"), http.StatusUnauthorized, "audience"},
-		{"the API server's audience", b.tokenOf(pod, "https://kubernetes.default.svc"), http.StatusUnauthorized, "audience"},
+		{"the API server's audience", b.tokenOf(pod, "https://kubernetes.default.svc.cluster.local"), http.StatusUnauthorized, "audience"},
 		{"bound to nothing", b.cluster.token(o.Namespace, o.AgentAccount, nil, o.Audience), no, "not bound to a pod"},
 		{"bound to the node alone", b.nodeToken(b.live(b.own)), no, "not bound to a pod"},
 		{"of a pod without a node", b.cluster.token(o.Namespace, o.AgentAccount, unscheduled, o.Audience), no, "names no node"},
