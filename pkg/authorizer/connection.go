@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// mostStrangers is how many connections are open on which no good token was shown yet. It is as many as agents
-	// that start at the same moment, and what they occupy fits beside a thousand agents into the manifest's memory.
+	// mostStrangers is how many connections are open on which no good token was shown yet: as many as agents of one
+	// proxy that come at the same moment.
 	mostStrangers = 1000
 	// strangerTime is how long a connection may take until then, from its first byte; strangerBytes is what may be
 	// read of it, TLS included: some headers and a report.
