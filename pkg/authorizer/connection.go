@@ -60,7 +60,6 @@ func (l *connections) Accept() (net.Conn, error) {
 	}
 	c := &connection{Conn: accepted, of: l, source: source(accepted.RemoteAddr().String())}
 	c.left.Store(strangerBytes)
-	c.end = time.AfterFunc(strangerTime, func() { _ = c.Close() })
 	if over := l.add(c); over != nil {
 		_ = over.Close()
 	}
@@ -71,6 +70,7 @@ func (l *connections) Accept() (net.Conn, error) {
 func (l *connections) add(c *connection) (over *connection) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	c.end = time.AfterFunc(strangerTime, func() { _ = c.Close() })
 	l.strangers[c.source] = append(l.strangers[c.source], c)
 	if l.count++; l.count <= l.most {
 		return nil
@@ -99,6 +99,7 @@ func drop(from map[string][]*connection, key string, c *connection) bool {
 func (l *connections) remove(c *connection) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	c.end.Stop()
 	if drop(l.strangers, c.source, c) {
 		l.count--
 	}
@@ -114,9 +115,9 @@ type connection struct {
 	source string
 	// left is how many bytes may still be read.
 	left atomic.Int64
-	// end closes the connection of a stranger.
-	end *time.Timer
-	// agent is the pod's UID that was proven, empty for a stranger; of.mu guards it.
+	// end closes the connection of a stranger, agent is the pod's UID that was proven, empty for a stranger; of.mu
+	// guards both.
+	end   *time.Timer
 	agent string
 }
 
@@ -132,7 +133,6 @@ func (c *connection) Read(b []byte) (int, error) {
 
 // Close may be called more than once.
 func (c *connection) Close() error {
-	c.end.Stop()
 	c.of.remove(c)
 	return c.Conn.Close()
 }
