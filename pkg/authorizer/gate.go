@@ -19,7 +19,7 @@ const (
 )
 
 // gate keeps strangers from making the API server review tokens without end. A review is paid for before it is asked
-// for, and nobody gets out of that by going away.
+// for: to go away spares nothing.
 type gate struct {
 	byAddress *kept[string, *allowance]
 	all       *allowance

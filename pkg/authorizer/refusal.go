@@ -16,7 +16,7 @@ type Reason string
 const (
 	// ReasonNoToken: there is no bearer token, or nothing that could be one.
 	ReasonNoToken Reason = "NoToken"
-	// ReasonBadToken: the API server doesn't know the token, or it is for another audience.
+	// ReasonBadToken: the API server doesn't know the token, it is for another audience, or has no token's form.
 	ReasonBadToken Reason = "BadToken"
 	// ReasonAccount: the token is of another account than the agents'.
 	ReasonAccount Reason = "WrongAccount"
