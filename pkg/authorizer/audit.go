@@ -2,13 +2,12 @@ package authorizer
 
 import (
 	"net/http"
-	"strings"
 	"sync"
-	"unicode"
 
 	"github.com/sirupsen/logrus"
 	"golang.org/x/time/rate"
 
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plain"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/telemetry"
 )
 
@@ -46,8 +45,8 @@ func (a *auditor) refused(r *http.Request, i Identity, address string, refusal *
 	if who == "" {
 		who = address
 	}
-	log := a.log.WithFields(logrus.Fields{telemetry.FieldAddress: address, telemetry.FieldMethod: shown(r.Method, maxWord),
-		telemetry.FieldPath: shown(r.URL.Path, maxWord), telemetry.FieldReason: string(refusal.Reason), telemetry.FieldMessage: refusal.Message})
+	log := a.log.WithFields(logrus.Fields{telemetry.FieldAddress: address, telemetry.FieldMethod: plain.Line(r.Method, maxWord),
+		telemetry.FieldPath: plain.Line(r.URL.Path, maxWord), telemetry.FieldReason: string(refusal.Reason), telemetry.FieldMessage: refusal.Message})
 	if i.PodUID != "" {
 		log = log.WithFields(logrus.Fields{telemetry.FieldNode: i.NodeName, telemetry.FieldPod: i.PodName})
 	}
@@ -81,18 +80,4 @@ func (v *voice) speak() (may bool, unsaid int) {
 	}
 	unsaid, v.unsaid = v.unsaid, 0
 	return true, unsaid
-}
-
-// shown is a text from elsewhere as a log or an answer may have it: its beginning, without what a terminal could take
-// for more than a sign.
-func shown(s string, most int) string {
-	if len(s) > most {
-		s = s[:most] + "..."
-	}
-	return strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return unicode.ReplacementChar
-		}
-		return r
-	}, s)
 }

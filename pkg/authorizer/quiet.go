@@ -3,9 +3,10 @@ package authorizer
 import (
 	"io"
 	"log"
-	"strings"
 
 	"github.com/sirupsen/logrus"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plain"
 )
 
 // quiet keeps net/http's words on failed handshakes, which strangers and probes cause at will, out of
@@ -17,6 +18,6 @@ type debugWriter struct{ log logrus.FieldLogger }
 var _ io.Writer = debugWriter{}
 
 func (d debugWriter) Write(line []byte) (int, error) {
-	d.log.WithField("message", shown(strings.TrimSpace(string(line)), maxMessage)).Debug("A connection failed")
+	d.log.WithField("message", plain.Line(string(line), maxMessage)).Debug("A connection failed")
 	return len(line), nil
 }

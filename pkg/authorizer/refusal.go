@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plain"
 )
 
 // Reason is why a request was refused; it is the metric's label and the audit line's field.
@@ -84,7 +86,7 @@ type Refusal struct {
 
 // refuse says no in one short line, whatever is quoted in it.
 func refuse(r Reason, format string, args ...any) *Refusal {
-	return &Refusal{Reason: r, Message: shown(fmt.Sprintf(format, args...), maxMessage)}
+	return &Refusal{Reason: r, Message: plain.Line(fmt.Sprintf(format, args...), maxMessage)}
 }
 
 // Status is the refusal as the Kubernetes API says it.
