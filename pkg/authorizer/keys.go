@@ -2,18 +2,11 @@ package authorizer
 
 import (
 	"context"
-	"crypto"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rsa"
-	"crypto/sha256"
-	"crypto/sha512"
-	"encoding/base64"
 	"encoding/json"
-	"math/big"
 	"sync"
 	"time"
 
+	"github.com/go-jose/go-jose/v4"
 	"github.com/pkg/errors"
 	"github.com/sirupsen/logrus"
 )
@@ -29,6 +22,9 @@ const (
 	mostKeys = 64
 )
 
+// algorithms are those of API servers, and of what may sign for them (https://kep.k8s.io/740).
+var algorithms = []jose.SignatureAlgorithm{jose.RS256, jose.ES256, jose.ES384, jose.ES512}
+
 // keys are the public keys that tokens are signed with. A good signature is no proof that a token is good still, but
 // only the API server makes one: so such tokens are reviewed apart from those that anybody can make up, and no number
 // of these holds up an agent. Without the keys all tokens that are new are reviewed as if made up.
@@ -39,7 +35,7 @@ type keys struct {
 	wanted chan struct{}
 
 	mu   sync.Mutex
-	byID map[string]crypto.PublicKey
+	byID map[string]jose.JSONWebKey
 	// problem is what was in the way last.
 	problem string
 }
@@ -71,7 +67,7 @@ func (k *keys) look(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
 	content, err := k.fetch(ctx)
-	var found map[string]crypto.PublicKey
+	var found map[string]jose.JSONWebKey
 	if err == nil {
 		found, err = readKeys(content)
 	}
@@ -99,78 +95,26 @@ func (k *keys) signed(t jwt) bool {
 		}
 		return false
 	}
-	return verify(key, []byte(t.signed), t.signature)
-}
-
-func verify(key crypto.PublicKey, signed, signature []byte) bool {
-	switch key := key.(type) {
-	case *rsa.PublicKey:
-		digest := sha256.Sum256(signed)
-		return rsa.VerifyPKCS1v15(key, crypto.SHA256, digest[:], signature) == nil
-	case *ecdsa.PublicKey:
-		size := (key.Params().BitSize + 7) / 8
-		if len(signature) != 2*size {
-			return false
-		}
-		var digest []byte
-		switch key.Curve {
-		case elliptic.P256():
-			d := sha256.Sum256(signed)
-			digest = d[:]
-		case elliptic.P384():
-			d := sha512.Sum384(signed)
-			digest = d[:]
-		default:
-			d := sha512.Sum512(signed)
-			digest = d[:]
-		}
-		return ecdsa.Verify(key, digest, new(big.Int).SetBytes(signature[:size]), new(big.Int).SetBytes(signature[size:]))
+	signed, err := jose.ParseSignedCompact(t.text, algorithms)
+	if err == nil {
+		_, err = signed.Verify(key)
 	}
-	return false
+	return err == nil
 }
-
-var curves = map[string]elliptic.Curve{"P-256": elliptic.P256(), "P-384": elliptic.P384(), "P-521": elliptic.P521()}
 
 // readKeys reads a set of keys as RFC 7517 has it. What isn't understood is left out.
-func readKeys(content []byte) (map[string]crypto.PublicKey, error) {
+func readKeys(content []byte) (map[string]jose.JSONWebKey, error) {
 	var set struct {
-		Keys []struct {
-			ID       string `json:"kid"`
-			Type     string `json:"kty"`
-			Curve    string `json:"crv"`
-			X        string `json:"x"`
-			Y        string `json:"y"`
-			Modulus  string `json:"n"`
-			Exponent string `json:"e"`
-		} `json:"keys"`
+		Keys []json.RawMessage `json:"keys"`
 	}
 	if err := json.Unmarshal(content, &set); err != nil {
 		return nil, errors.Wrap(err, "decoding the keys of service accounts' tokens")
 	}
-	number := func(text string) *big.Int {
-		b, err := base64.RawURLEncoding.DecodeString(text)
-		if err != nil {
-			return new(big.Int)
-		}
-		return new(big.Int).SetBytes(b)
-	}
-	out := map[string]crypto.PublicKey{}
-	for _, k := range set.Keys[:min(len(set.Keys), mostKeys)] {
-		switch curve := curves[k.Curve]; {
-		case k.Type == "RSA":
-			if e := number(k.Exponent); e.IsInt64() && e.Int64() < 1<<31 {
-				out[k.ID] = &rsa.PublicKey{N: number(k.Modulus), E: int(e.Int64())}
-			}
-		case k.Type == "EC" && curve != nil:
-			size := (curve.Params().BitSize + 7) / 8
-			x, y := number(k.X), number(k.Y)
-			if len(x.Bytes()) > size || len(y.Bytes()) > size {
-				continue
-			}
-			point := append([]byte{4}, x.FillBytes(make([]byte, size))...)
-			if key, err := ecdsa.ParseUncompressedPublicKey(curve, append(point, y.FillBytes(make([]byte, size))...)); err == nil {
-				out[k.ID] = key
-			}
+	out := map[string]jose.JSONWebKey{}
+	for _, text := range set.Keys[:min(len(set.Keys), mostKeys)] {
+		var k jose.JSONWebKey
+		if json.Unmarshal(text, &k) == nil && k.IsPublic() {
+			out[k.KeyID] = k
 		}
 	}
 	return out, nil

@@ -34,9 +34,8 @@ func bearer(r *http.Request) string {
 type jwt struct {
 	keyID string
 	claims
-	// signed is what the signature is for.
-	signed    string
-	signature []byte
+	// text is the token as it came.
+	text string
 }
 
 type claims struct {
@@ -87,7 +86,7 @@ func readToken(text string) (jwt, bool) {
 	var head struct {
 		KeyID string `json:"kid"`
 	}
-	t := jwt{signed: text[:len(parts[0])+1+len(parts[1])], signature: decoded[2]}
+	t := jwt{text: text}
 	if json.Unmarshal(decoded[0], &head) != nil || json.Unmarshal(decoded[1], &t.claims) != nil {
 		return jwt{}, false
 	}
