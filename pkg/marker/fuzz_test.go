@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"gotest.tools/v3/assert"
@@ -53,6 +54,9 @@ func FuzzDecode(f *testing.F) {
 	seed(all, string(KeyDisruption), `{"since":"2026-09-20T10:05:00Z","wasUnschedulable":true,"soak":"2026-09-20T10:09:00Z","new":[{}]}`,
 		string(KeyHistory), `[null]`, string(KeyWaitingFor), ": ", string(KeyMessage), "a\nb")
 	seed(all|withHook, string(KeyDisruption), `{"since":"2026-09-20T10:05:00Z","before":{"a":null,"b":"<\u2028>"},"workloads":{"Deployment/a/b":-1},"drained":"2026-09-20T10:09:00Z","asked":"2026-09-20T10:09:00Z","late":"2026-09-20T10:08:00Z"}`)
+	seed(all, string(KeyDisruption), "{\"since\":\"2026-09-20T10:05:00Z\",\"before\":{\"a\":\"\u009b\u202e\U0001F980\U000e0001\"},\"\u00ad\":\"\u2029\"}",
+		string(KeyHistory), "[{\"version\":\"\u0085\",\"outcome\":\"\ue000\",\"started\":\"2026-09-20T10:05:00Z\",\"ended\":\"2026-09-20T10:05:00Z\"}]",
+		string(KeyWaitingFor), "\x1b[31m:\nlike\u202e: \u2028")
 	seed(all|withHook, string(KeyDisruption), `{"since":"2026-09-20T10:05:00Z","before":{},"workloads":{}}`, string(KeyIntentID), "")
 	seed(all, string(KeyFailure), `{"count":`+strings.Repeat("9", 300)+`}`)
 	seed(all, string(KeyMessage), "a\u202eb\x1b[2J", string(KeyWaitingFor), "A:\u2028B: \u009b", string(KeyOperatorVersion), "v\u200b", string(KeyPaused), "\x00",
@@ -123,8 +127,10 @@ func FuzzDecode(f *testing.F) {
 			assert.Assert(t, !m.Disruption.Since.IsZero() && m.Intent.ID != "")
 		}
 		written := Encode(m)
-		for k := range written {
+		for k, v := range written {
 			assert.Assert(t, Owns(WriterController, string(k)), k)
+			// Admission refuses others.
+			assert.Assert(t, !strings.ContainsFunc(v, func(r rune) bool { return !unicode.IsPrint(r) }), "%s: %q", k, v)
 		}
 		assert.Assert(t, len(written[KeyHistory]) <= maxHistory)
 		back, problems := Decode(asRead(written))

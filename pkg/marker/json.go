@@ -5,6 +5,9 @@ import (
 	"errors"
 	"reflect"
 	"strings"
+	"unicode"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plain"
 )
 
 // extra holds the fields of a JSON object that this build doesn't know.
@@ -57,19 +60,31 @@ func allKnown(all extra, t reflect.Type) bool {
 	return found == len(all)
 }
 
-// marshal encodes v's fields in their order, then the unknown ones in the order of their names. The
-// types given to it always encode, so a failure is a programming error.
+// marshal encodes v's fields in their order, then the unknown ones in the order of their names, as one line that can be
+// printed: admission refuses others. The types given to it always encode, so a failure is a programming error.
 func marshal(v any, unknown extra) string {
 	out, err := json.Marshal(v)
 	if err != nil {
 		panic("marker: " + err.Error())
 	}
 	if len(unknown) == 0 {
-		return string(out)
+		return printable(string(out))
 	}
 	rest, err := json.Marshal(unknown)
 	if err != nil {
 		panic("marker: " + err.Error())
 	}
-	return strings.TrimSuffix(string(out), "}") + "," + strings.TrimPrefix(string(rest), "{")
+	return printable(strings.TrimSuffix(string(out), "}") + "," + strings.TrimPrefix(string(rest), "{"))
+}
+
+// printable escapes what can't be printed.
+func printable(encoded string) string {
+	if !strings.ContainsFunc(encoded, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return encoded
+	}
+	var out strings.Builder
+	if _, err := plain.JSON(&out).Write([]byte(encoded)); err != nil {
+		panic("marker: " + err.Error())
+	}
+	return out.String()
 }
