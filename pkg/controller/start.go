@@ -39,7 +39,9 @@ func Start(ctx context.Context, o Options, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	c.walled = func(ctx context.Context, node string) (bool, error) { return kube.Walled(ctx, client, node) }
+	c.walled = func(ctx context.Context, node string) (bool, error) {
+		return kube.ControllerWalled(ctx, client, c.options.Namespace, node)
+	}
 	log.WithFields(logrus.Fields{telemetry.FieldVersion: telemetry.Version, telemetry.FieldNode: o.NodeName}).Info("Starting the controller")
 	return telemetry.Beside(ctx, c.Run, o.ListenAddress, telemetry.Config{
 		Gatherer: registry, Ready: c.Ready, Healthy: c.Healthy, Log: log,

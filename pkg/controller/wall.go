@@ -5,9 +5,10 @@ import (
 	"time"
 )
 
-// noWall is what is told of an account that no admission policy holds.
-const noWall = "no admission policy holds the controller's account to what is its own to write on Nodes: apply update-operator.yaml whole, " +
-	"and see that the policy update-operator-controller matches this account"
+// noWall is what is told of an account that not all of its admission policies hold.
+const noWall = "no admission policy holds the controller's account to what is its own to write on Nodes, to create or to evict: " +
+	"apply update-operator.yaml whole, and see that the policies update-operator-controller, update-operator-controller-creations and " +
+	"update-operator-controller-evictions match this account"
 
 const (
 	// wallTime bounds the request that asks for the wall.
