@@ -27,44 +27,58 @@ import (
 const (
 	balancerLabel = "node.kubernetes.io/exclude-from-external-load-balancers"
 	wallNode      = "walled"
+	wallPod       = "walled"
+	crowdedNode   = "crowded"
 )
 
 // autoscalerMarks are annotations of others that the controller sets while a node is in our hands.
 var autoscalerMarks = []string{"cluster-autoscaler.kubernetes.io/scale-down-disabled", "karpenter.sh/do-not-disrupt"}
 
+// wallPolicies are the names of the admission policies in the order of the manifest, and whose account each holds.
+var wallPolicies = []struct{ name, component string }{
+	{"update-operator-proxy", Proxy}, {"update-operator-controller", Controller},
+	{evictionPolicy, Controller}, {creationPolicy, Controller},
+}
+
+const (
+	evictionPolicy = "update-operator-controller-evictions"
+	creationPolicy = "update-operator-controller-creations"
+)
+
 // The policies' lists are marker's table, and what they say of spec is all that spec has.
 func TestWallKnowsAllKeys(t *testing.T) {
 	o := load(t)
-	assert.Equal(t, len(o.Policies), 2)
-	assert.Equal(t, len(o.PolicyBindings), 2)
-	for i, writer := range map[int]marker.Writer{0: marker.WriterAgent, 1: marker.WriterController} {
+	assert.Equal(t, len(o.Policies), len(wallPolicies))
+	assert.Equal(t, len(o.PolicyBindings), len(wallPolicies))
+	for i, want := range wallPolicies {
 		p, b := o.Policies[i], o.PolicyBindings[i]
+		assert.Equal(t, p.Name, want.name)
 		assert.Equal(t, b.Spec.PolicyName, p.Name)
 		assert.Equal(t, string(*p.Spec.FailurePolicy), "Fail")
 		assert.Equal(t, p.Spec.MatchConditions[0].Expression,
-			fmt.Sprintf("request.userInfo.username.startsWith('system:serviceaccount:') && request.userInfo.username.endsWith(':%s')", p.Name))
-		want := map[string]bool{}
-		for _, k := range marker.Keys(writer) {
-			want[string(k)] = true
-		}
-		if writer == marker.WriterController {
-			for _, k := range autoscalerMarks {
-				want[k] = true
-			}
-		}
-		got := map[string]bool{}
-		for _, v := range p.Spec.Variables {
-			if v.Name != "foreign" {
-				continue
-			}
-			_, list, _ := strings.Cut(v.Expression, "k in [")
-			for i, s := range strings.Split(list, "'") {
-				if i%2 == 1 {
-					got[s] = true
+			fmt.Sprintf("request.userInfo.username.startsWith('system:serviceaccount:') && request.userInfo.username.endsWith(':update-operator-%s')", want.component))
+	}
+	for _, list := range []struct {
+		policy   int
+		variable string
+		want     []string
+	}{
+		{0, "known", names(marker.WriterAgent)},
+		{1, "own", names(marker.WriterController)}, {1, "agents", names(marker.WriterAgent)}, {1, "marks", marker.AutoscalerMarks()},
+	} {
+		var got []string
+		for _, v := range o.Policies[list.policy].Spec.Variables {
+			if v.Name == list.variable {
+				for i, s := range strings.Split(v.Expression, "'") {
+					if i%2 == 1 {
+						got = append(got, s)
+					}
 				}
 			}
 		}
-		assert.DeepEqual(t, got, want)
+		slices.Sort(got)
+		slices.Sort(list.want)
+		assert.DeepEqual(t, got, list.want)
 	}
 	text := ""
 	for _, v := range o.Policies[1].Spec.Variables {
@@ -77,12 +91,23 @@ func TestWallKnowsAllKeys(t *testing.T) {
 	}
 }
 
+func names(w marker.Writer) []string {
+	var out []string
+	for _, k := range marker.Keys(w) {
+		out = append(out, string(k))
+	}
+	return out
+}
+
 // wall is the manifest on a real API server where both accounts may do anything by RBAC, so that what is refused
 // is refused by the policies.
 type wall struct {
 	cp    *controlplane.ControlPlane
 	admin kubernetes.Interface
 	users map[string]kubernetes.Interface
+	// namespace is the operator's; pod is the UID of the pod wallPod.
+	namespace string
+	pod       types.UID
 }
 
 func newWall(t *testing.T, namespace string) *wall {
@@ -92,34 +117,70 @@ func newWall(t *testing.T, namespace string) *wall {
 	apply.Stdin = strings.NewReader(moved(t, namespace))
 	out, err := apply.CombinedOutput()
 	assert.NilError(t, err, "%s", out)
-	w := &wall{cp: cp, users: map[string]kubernetes.Interface{}}
+	w := &wall{cp: cp, users: map[string]kubernetes.Interface{}, namespace: namespace}
 	w.admin, err = kubernetes.NewForConfig(cp.AdminConfig())
 	assert.NilError(t, err)
 	for _, component := range []string{Proxy, Controller} {
-		user := "system:serviceaccount:" + namespace + ":update-operator-" + component
-		_, err := w.admin.RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: "anything-" + component}, Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, Name: user}},
-			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"}}, metav1.CreateOptions{})
-		assert.NilError(t, err)
-		config, err := cp.UserConfig(user, "system:serviceaccounts", "system:authenticated")
-		assert.NilError(t, err)
-		w.users[component], err = kubernetes.NewForConfig(config)
-		assert.NilError(t, err)
+		w.users[component] = w.almighty(t, namespace, component)
 	}
-	_, err = w.admin.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: wallNode,
-		Labels:      map[string]string{string(marker.KeyInterfaceVersion): "2.0.0", "example.com/theirs": "label"},
-		Annotations: map[string]string{"example.com/theirs": "kept", string(marker.KeyIntentID): "i", string(marker.KeyBootID): "b", string(marker.KeyPaused): "why", string(marker.KeyRetry): "now"},
-		Finalizers:  []string{"example.com/theirs"}},
+	w.fill(t)
+	for component, client := range w.users {
+		for _, a := range probes(w, component) {
+			await(t, "the policy "+a.policy+" is in force", func() bool {
+				return byPolicy(a.do(t.Context(), client, []string{metav1.DryRunAll}))
+			})
+		}
+	}
+	return w
+}
+
+// byPolicy reports whether an admission policy refused, and not RBAC, which takes a moment to know an account too.
+func byPolicy(err error) bool {
+	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "ValidatingAdmissionPolicy")
+}
+
+// almighty is a client of a component's account in a namespace, which may do anything by RBAC.
+func (w *wall) almighty(t *testing.T, namespace, component string) kubernetes.Interface {
+	t.Helper()
+	user := "system:serviceaccount:" + namespace + ":update-operator-" + component
+	_, err := w.admin.RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "anything-" + namespace + "-" + component}, Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, Name: user}},
+		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"}}, metav1.CreateOptions{})
+	assert.NilError(t, err)
+	config, err := w.cp.UserConfig(user, "system:serviceaccounts", "system:authenticated")
+	assert.NilError(t, err)
+	client, err := kubernetes.NewForConfig(config)
+	assert.NilError(t, err)
+	return client
+}
+
+// fill makes what is attacked: a Node with things of others on it and one with many, a pod and an Event.
+func (w *wall) fill(t *testing.T) {
+	t.Helper()
+	_, err := w.admin.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: wallNode,
+		Labels: map[string]string{string(marker.KeyInterfaceVersion): "2.0.0", "example.com/theirs": "label"},
+		Annotations: map[string]string{"example.com/theirs": "kept", marker.Prefix + "newer": "kept", string(marker.KeyIntentID): "i", string(marker.KeyFailure): "{}",
+			string(marker.KeyBootID): "b", string(marker.KeyPaused): "why", string(marker.KeyRetry): "now"},
+		Finalizers: []string{"example.com/theirs"}},
 		Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: "example.com/theirs", Effect: corev1.TaintEffectNoSchedule}}},
 	}, metav1.CreateOptions{})
 	assert.NilError(t, err)
-	for component, client := range w.users {
-		await(t, "the policy for "+component+" is in force", func() bool {
-			_, err := client.CoreV1().Nodes().Patch(t.Context(), wallNode, types.MergePatchType, []byte(`{"metadata":{"labels":{"example.com/probe":"p"}}}`), metav1.PatchOptions{DryRun: []string{"All"}})
-			return apierrors.IsForbidden(err)
-		})
+	many := map[string]string{"example.com/theirs": "kept"}
+	for i := range 1000 {
+		many[fmt.Sprint("example.com/", i)] = ""
 	}
-	return w
+	_, err = w.admin.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: crowdedNode, Labels: many, Annotations: many}}, metav1.CreateOptions{})
+	assert.NilError(t, err)
+	pod, err := w.admin.CoreV1().Pods(metav1.NamespaceDefault).Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: wallPod},
+		Spec: corev1.PodSpec{NodeName: wallNode, Containers: []corev1.Container{{Name: "app", Image: "app"}}}}, metav1.CreateOptions{})
+	assert.NilError(t, err)
+	pod.Status.Phase = corev1.PodRunning
+	pod, err = w.admin.CoreV1().Pods(metav1.NamespaceDefault).UpdateStatus(t.Context(), pod, metav1.UpdateOptions{})
+	assert.NilError(t, err)
+	w.pod = pod.UID
+	// An Event that a kubelet wrote.
+	_, err = w.admin.CoreV1().Events(metav1.NamespaceDefault).Create(t.Context(), wallEvent("theirs", "kubelet"), metav1.CreateOptions{})
+	assert.NilError(t, err)
 }
 
 // moved is the manifest in another namespace, as the namespace transformer of kustomize makes it.
@@ -151,20 +212,40 @@ func TestAnotherNamespace(t *testing.T) {
 	}
 
 	wall := newWall(t, "ops")
-	for component, client := range wall.users {
-		walled, err := kube.Walled(t.Context(), client, wallNode)
-		assert.NilError(t, err)
-		assert.Check(t, walled, component)
-		_, err = kube.Walled(t.Context(), client, "absent")
-		assert.ErrorContains(t, err, "not found")
-		bindings := wall.admin.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings()
-		assert.NilError(t, bindings.Delete(t.Context(), "update-operator-"+component, metav1.DeleteOptions{}))
-		await(t, component+" finds that its policy is not in force", func() bool {
-			walled, err := kube.Walled(t.Context(), client, wallNode)
-			assert.NilError(t, err)
-			return !walled
-		})
+	asks := map[string]func(node string) (bool, error){
+		Proxy: func(node string) (bool, error) { return kube.Walled(t.Context(), wall.users[Proxy], node) },
+		Controller: func(node string) (bool, error) {
+			return kube.ControllerWalled(t.Context(), wall.users[Controller], "ops", node)
+		},
 	}
+	for _, ask := range asks {
+		walled, err := ask(wallNode)
+		assert.NilError(t, err)
+		assert.Check(t, walled)
+		_, err = ask("absent")
+		assert.ErrorContains(t, err, "not found")
+	}
+	for _, p := range slices.Backward(wallPolicies) {
+		bindings := wall.admin.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings()
+		b, err := bindings.Get(t.Context(), p.name, metav1.GetOptions{})
+		assert.NilError(t, err)
+		assert.NilError(t, bindings.Delete(t.Context(), p.name, metav1.DeleteOptions{}))
+		finds := func(want bool) {
+			await(t, fmt.Sprintf("the %s finds that %s is in force: %v", p.component, p.name, want), func() bool {
+				walled, err := asks[p.component](wallNode)
+				assert.NilError(t, err)
+				return walled == want
+			})
+		}
+		finds(false)
+		b.ResourceVersion = ""
+		_, err = bindings.Create(t.Context(), b, metav1.CreateOptions{})
+		assert.NilError(t, err)
+		finds(true)
+	}
+	maps, err := wall.admin.CoreV1().ConfigMaps("ops").List(t.Context(), metav1.ListOptions{})
+	assert.NilError(t, err)
+	assert.Assert(t, !slices.ContainsFunc(maps.Items, func(m corev1.ConfigMap) bool { return m.Name == "update-operator-wall" }))
 	assert.Assert(t, wall.node(t).Annotations[marker.Prefix+"wall"] == "", "what is asked is never stored")
 }
 
@@ -200,145 +281,4 @@ func setAnnotation(key string, value any) string {
 		panic(err)
 	}
 	return fmt.Sprintf(`{"metadata":{"annotations":{%q:%s}}}`, key, v)
-}
-
-// S4, second wall: a stolen token of the proxy or the controller changes on Nodes what that account is for, and
-// nothing else; whatever RBAC lets it do.
-func TestWall(t *testing.T) {
-	w := newWall(t, Namespace)
-	type attack struct {
-		kind types.PatchType
-		body string
-		sub  []string
-		says string
-	}
-	merge := func(body, says string) attack { return attack{kind: types.MergePatchType, body: body, says: says} }
-	both := map[string]attack{
-		"a foreign annotation":         merge(setAnnotation("example.com/new", "v"), "example.com/new"),
-		"a foreign annotation changed": merge(setAnnotation("example.com/theirs", "v"), "example.com/theirs"),
-		"a foreign annotation removed": merge(setAnnotation("example.com/theirs", nil), "example.com/theirs"),
-		"all annotations removed":      merge(`{"metadata":{"annotations":null}}`, "annotation "),
-		"a user's key":                 merge(setAnnotation(string(marker.KeyPaused), "forged"), string(marker.KeyPaused)),
-		"an unknown key of ours":       merge(setAnnotation(marker.Prefix+"new", "v"), marker.Prefix+"new"),
-		"a label":                      merge(`{"metadata":{"labels":{"example.com/new":"v"}}}`, "label"),
-		"a label changed":              merge(`{"metadata":{"labels":{"example.com/theirs":"v"}}}`, "label"),
-		"our own label removed":        merge(`{"metadata":{"labels":{"bottlerocket.aws/updater-interface-version":null}}}`, "label"),
-		"a finalizer removed":          merge(`{"metadata":{"finalizers":null}}`, "finalizers"),
-		"an owner":                     merge(`{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"Node","name":"n","uid":"u"}]}}`, "ownerReferences"),
-		"a taint":                      merge(`{"spec":{"taints":[{"key":"a","effect":"NoExecute"}]}}`, "spec"),
-		"no taints":                    merge(`{"spec":{"taints":null}}`, "spec"),
-		"a JSON patch":                 {kind: types.JSONPatchType, body: `[{"op":"add","path":"/metadata/labels/a","value":"b"}]`, says: "label"},
-		"a strategic merge patch":      {kind: types.StrategicMergePatchType, body: `{"metadata":{"annotations":{"a":"b"}}}`, says: "annotation a"},
-		"an apply patch":               {kind: types.ApplyPatchType, body: `{"apiVersion":"v1","kind":"Node","metadata":{"name":"walled","labels":{"a":"b"}}}`, says: "label"},
-		"status":                       {kind: types.MergePatchType, body: `{"status":{"conditions":null}}`, sub: []string{"status"}, says: "subresource"},
-	}
-	own := map[string]map[string]attack{
-		Proxy: {
-			"the cordon":               merge(`{"spec":{"unschedulable":true}}`, "spec"),
-			"the load balancers' mark": merge(`{"metadata":{"labels":{"`+balancerLabel+`":"true"}}}`, "label"),
-			"an autoscaler's mark":     merge(setAnnotation(autoscalerMarks[0], "true"), autoscalerMarks[0]),
-			"the intent forged":        merge(setAnnotation(string(marker.KeyIntentID), "forged"), string(marker.KeyIntentID)),
-			"the intent removed":       merge(setAnnotation(string(marker.KeyIntentID), nil), string(marker.KeyIntentID)),
-			"a pause removed":          merge(setAnnotation(string(marker.KeyPaused), nil), string(marker.KeyPaused)),
-		},
-		Controller: {
-			"a report forged":   merge(setAnnotation(string(marker.KeyBootID), "forged"), string(marker.KeyBootID)),
-			"an answer forged":  merge(setAnnotation(string(marker.KeyActionState), "ready"), string(marker.KeyActionState)),
-			"a retry forged":    merge(setAnnotation(string(marker.KeyRetry), "forged"), string(marker.KeyRetry)),
-			"the provider's ID": merge(`{"spec":{"providerID":"forged"}}`, "providerID"),
-			"a subnet":          merge(`{"spec":{"podCIDR":"10.1.0.0/24","podCIDRs":["10.1.0.0/24"]}}`, "podCIDR"),
-		},
-	}
-	for component, client := range w.users {
-		t.Run(component, func(t *testing.T) {
-			before := bytesOf(t, w.node(t))
-			refused := func(t *testing.T, err error, says string) {
-				t.Helper()
-				assert.Assert(t, apierrors.IsForbidden(err), "%v", err)
-				assert.ErrorContains(t, err, "update-operator-"+component)
-				assert.ErrorContains(t, err, says)
-				assert.Equal(t, bytesOf(t, w.node(t)), before)
-			}
-			for _, attacks := range []map[string]attack{both, own[component]} {
-				for name, a := range attacks {
-					t.Run(name, func(t *testing.T) {
-						o := metav1.PatchOptions{}
-						if a.kind == types.ApplyPatchType {
-							o.FieldManager = "attacker"
-						}
-						_, err := client.CoreV1().Nodes().Patch(t.Context(), wallNode, a.kind, []byte(a.body), o, a.sub...)
-						refused(t, err, a.says)
-					})
-				}
-			}
-			t.Run("a node replaced", func(t *testing.T) {
-				n := w.node(t)
-				n.Labels["example.com/new"] = "v"
-				_, err := client.CoreV1().Nodes().Update(t.Context(), n, metav1.UpdateOptions{})
-				refused(t, err, "label")
-			})
-			t.Run("a node deleted", func(t *testing.T) {
-				refused(t, client.CoreV1().Nodes().Delete(t.Context(), wallNode, metav1.DeleteOptions{}), "delete")
-			})
-			t.Run("a node created", func(t *testing.T) {
-				_, err := client.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "forged"}}, metav1.CreateOptions{})
-				refused(t, err, "create")
-			})
-			t.Run("the kubelet behind it", func(t *testing.T) {
-				answer, err := client.CoreV1().RESTClient().Get().Resource("nodes").Name(wallNode).SubResource("proxy").Do(t.Context()).Raw()
-				assert.Assert(t, apierrors.IsForbidden(err), "%v", err)
-				assert.Assert(t, strings.Contains(string(answer), "update-operator-"+component) && strings.Contains(string(answer), "connect"), "%s", answer)
-			})
-		})
-	}
-}
-
-// What the two do every day passes, and nobody else meets the wall.
-func TestWallLetsThrough(t *testing.T) {
-	w := newWall(t, Namespace)
-	patch := func(client kubernetes.Interface, body string) {
-		t.Helper()
-		_, err := client.CoreV1().Nodes().Patch(t.Context(), wallNode, types.MergePatchType, []byte(body), metav1.PatchOptions{})
-		assert.Check(t, err, body)
-	}
-	everybody := append(marker.Keys(marker.WriterAgent), marker.Keys(marker.WriterController)...)
-	for _, k := range everybody {
-		component := Controller
-		if marker.Owns(marker.WriterAgent, string(k)) {
-			component = Proxy
-		}
-		for _, v := range []any{"one", "two", nil} {
-			patch(w.users[component], setAnnotation(string(k), v))
-		}
-		// The controller cleans up after agents, and after users' retry.
-		patch(w.admin, setAnnotation(string(k), "again"))
-		patch(w.users[Controller], setAnnotation(string(k), nil))
-	}
-	patch(w.users[Controller], setAnnotation(string(marker.KeyRetry), nil))
-	for _, k := range autoscalerMarks {
-		patch(w.users[Controller], setAnnotation(k, "true"))
-		patch(w.users[Controller], setAnnotation(k, nil))
-	}
-	for _, body := range []string{`{"metadata":{"labels":{"` + balancerLabel + `":"true"}},"spec":{"unschedulable":true}}`, `{"metadata":{"labels":{"` + balancerLabel + `":null}},"spec":{"unschedulable":null}}`} {
-		patch(w.users[Controller], body)
-	}
-	patch(w.admin, `{"metadata":{"labels":{"a":"b"},"annotations":{"a":"b"}},"spec":{"taints":null}}`)
-
-	// A Node with nothing on it, and one with as many annotations as an object may have.
-	_, err := w.admin.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "bare"}}, metav1.CreateOptions{})
-	assert.NilError(t, err)
-	many := map[string]string{}
-	for i := range 3000 {
-		many[fmt.Sprintf("example.com/annotation-%04d", i)] = strings.Repeat("v", 40)
-	}
-	_, err = w.admin.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "full", Annotations: many}}, metav1.CreateOptions{})
-	assert.NilError(t, err)
-	for _, name := range []string{"bare", "full"} {
-		for component, k := range map[string]marker.Key{Proxy: marker.KeyBootID, Controller: marker.KeyIntentID} {
-			for _, v := range []any{"one", nil} {
-				_, err := w.users[component].CoreV1().Nodes().Patch(t.Context(), name, types.MergePatchType, []byte(setAnnotation(string(k), v)), metav1.PatchOptions{})
-				assert.Check(t, err, "%s on %s", component, name)
-			}
-		}
-	}
 }

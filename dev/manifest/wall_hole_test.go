@@ -1,0 +1,159 @@
+package manifest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"gotest.tools/v3/assert"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/controlplane"
+)
+
+// hole is a check taken out of a policy, and the attack that then succeeds.
+type hole struct{ policy, old, new, attack string }
+
+func holes() []hole {
+	var all []hole
+	add := func(policy string, lines ...[3]string) {
+		for _, l := range lines {
+			all = append(all, hole{policy, l[0], l[1], l[2]})
+		}
+	}
+	same := func(field string) string {
+		return fmt.Sprintf("(object.metadata.?%s == oldObject.metadata.?%[1]s ? [] : ['metadata.%[1]s'])", field)
+	}
+	for _, p := range []string{"update-operator-proxy", "update-operator-controller"} {
+		add(p,
+			[3]string{"size(variables.foreign) == 0", "true", "a foreign annotation changed"},
+			[3]string{"variables.had.filter(k, !(k in variables.has))", "[]", "a foreign annotation removed"},
+			[3]string{"? [] : ['(one beside more than 1000)']) : (variables.has.filter", "? [] : []) : (variables.has.filter", "a foreign annotation among many"},
+			[3]string{"size(variables.unfit) == 0", "true", "a value with two lines"},
+			[3]string{"size(bytes(variables.has[k])) > 4096", "false", "a value without end"},
+			[3]string{`\p{S} ]`, `\p{S}\p{Cc} ]`, "a value with an escape"},
+			[3]string{`\p{S} ]`, `\p{S}\p{Cf} ]`, "a value with text turned round"},
+			[3]string{`\p{S} ]`, `\p{S}\p{Z} ]`, "a value with a line separator"},
+			[3]string{`\p{S} ]`, `\p{S}\p{C} ]`, "a value with a character of private use"},
+			[3]string{same("finalizers"), "[]", "a finalizer removed"},
+			[3]string{same("ownerReferences"), "[]", "an owner"},
+			[3]string{same("generateName"), "[]", "a name to be generated"},
+			[3]string{"['metadata.managedFields']", "[]", "what is managed by whom removed"},
+		)
+	}
+	add("update-operator-proxy",
+		[3]string{same("labels"), "[]", "a label"},
+		[3]string{"object.spec == oldObject.spec", "true", "the cordon"},
+	)
+	add("update-operator-controller",
+		[3]string{"size(variables.said) == 0", "true", "an answer forged"},
+		[3]string{"(variables.agents + ['bottlerocket.aws/retry']).filter(k, k in variables.has && ", "variables.agents.filter(k, k in variables.has && ", "a retry forged"},
+		[3]string{"(variables.own + variables.agents).exists(o, o in variables.has)", "false", "a report removed by itself"},
+		[3]string{"'bottlerocket.aws/failure' in variables.has)", "false)", "a retry removed, and the failure left"},
+		[3]string{"size(bytes(variables.has[k])) > 128", "false", "a mark that could not have stood there"},
+		[3]string{"size(variables.labels) == 0", "true", "a label changed"},
+		[3]string{"? [] : ['(one beside more than 1000)']) : (variables.hasLabels.filter", "? [] : []) : (variables.hasLabels.filter", "a label among many"},
+		[3]string{"variables.hadLabels.filter(k, !(k in variables.hasLabels))", "[]", "our own label removed"},
+	)
+	add(evictionPolicy,
+		[3]string{"variables.options.?preconditions.?uid.hasValue()", "true", "a pod evicted by its name alone"},
+		[3]string{"variables.options.?gracePeriodSeconds.orValue(1) > 0", "true", "a pod evicted at once"},
+		[3]string{"variables.options.?gracePeriodSeconds.orValue(1) > 0", "variables.options.?gracePeriodSeconds.orValue(1) != 0", "a pod evicted in less than no time"},
+		[3]string{`"operations":["DELETE"]`, `"operations":["UPDATE"]`, "a pod deleted at once"},
+	)
+	add(creationPolicy,
+		[3]string{"variables.name == 'update-state'", "true", "a policy planted"},
+		[3]string{"variables.home && variables.name == 'update-state'", "variables.name == 'update-state'", "a ConfigMap elsewhere"},
+		[3]string{"variables.name == 'update-operator-controller'", "true", "another Lease"},
+		[3]string{"variables.home && variables.name == 'update-operator-controller'", "variables.name == 'update-operator-controller'", "a Lease elsewhere"},
+		[3]string{"e.?source.?component.orValue('') == 'bottlerocket-update-operator' && ", "", "an Event of nothing"},
+		[3]string{" && e.?reportingComponent.orValue('') in ['', 'bottlerocket-update-operator']", "", "an Event that a kubelet reports"},
+		[3]string{"[dyn(object), dyn(oldObject)]", "[dyn(object)]", "an Event of others taken over"},
+		[3]string{`["CREATE","UPDATE"]`, `["CREATE"]`, "an Event of others changed"},
+	)
+	return all
+}
+
+// in is the policy with the hole, for the account of a namespace of its own.
+func (h hole) in(t *testing.T, p *admissionv1.ValidatingAdmissionPolicy, namespace string) *admissionv1.ValidatingAdmissionPolicy {
+	t.Helper()
+	encode := func(v any) string {
+		var out bytes.Buffer
+		e := json.NewEncoder(&out)
+		e.SetEscapeHTML(false)
+		assert.NilError(t, e.Encode(v))
+		return strings.TrimSpace(out.String())
+	}
+	quoted := func(s string) string {
+		if strings.HasPrefix(s, `"`) || strings.HasPrefix(s, "[\"") {
+			return s
+		}
+		s = encode(s)
+		return s[1 : len(s)-1]
+	}
+	text := encode(p)
+	assert.Equal(t, strings.Count(text, quoted(h.old)), 1, "%s: %s", h.policy, h.old)
+	holed := &admissionv1.ValidatingAdmissionPolicy{}
+	assert.NilError(t, json.Unmarshal([]byte(strings.Replace(text, quoted(h.old), quoted(h.new), 1)), holed))
+	holed.Name = namespace
+	holed.Spec.MatchConditions[0].Expression += fmt.Sprintf(" && request.userInfo.username.startsWith('system:serviceaccount:%s:')", namespace)
+	return holed
+}
+
+// Each check of the walls is taken away in turn, and then an attack succeeds: that TestWall holds says something. All
+// policies with holes stand at once, each for an account of its own.
+func TestWallHoles(t *testing.T) {
+	w := &wall{cp: controlplane.ForTest(t, controlplane.Config{})}
+	var err error
+	w.admin, err = kubernetes.NewForConfig(w.cp.AdminConfig())
+	assert.NilError(t, err)
+	w.fill(t)
+	policies := load(t).Policies
+	clients := map[string]kubernetes.Interface{}
+	for i, h := range holes() {
+		namespace := fmt.Sprint("hole-", i)
+		at := slices.IndexFunc(policies, func(p *admissionv1.ValidatingAdmissionPolicy) bool { return p.Name == h.policy })
+		admission := w.admin.AdmissionregistrationV1()
+		_, err := admission.ValidatingAdmissionPolicies().Create(t.Context(), h.in(t, policies[at], namespace), metav1.CreateOptions{})
+		assert.NilError(t, err)
+		_, err = admission.ValidatingAdmissionPolicyBindings().Create(t.Context(), &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: namespace},
+			Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: namespace, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny}}}, metav1.CreateOptions{})
+		assert.NilError(t, err)
+		_, err = w.admin.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
+		assert.NilError(t, err)
+		clients[namespace] = w.almighty(t, namespace, wallPolicies[at].component)
+	}
+	dry := []string{metav1.DryRunAll}
+	for i, h := range holes() {
+		t.Run(h.policy+" without what holds "+h.attack, func(t *testing.T) {
+			in := &wall{namespace: fmt.Sprint("hole-", i), pod: w.pod}
+			client := clients[in.namespace]
+			var through *attack
+			var others []attack
+			for _, p := range wallPolicies {
+				if p.name != h.policy {
+					continue
+				}
+				for _, a := range attacks(in, p.component) {
+					switch {
+					case a.policy == h.policy && a.name == h.attack:
+						through = &a
+					case a.policy == h.policy:
+						others = append(others, a)
+					}
+				}
+			}
+			assert.Assert(t, through != nil, "no attack %q", h.attack)
+			await(t, "the rest of the policy is in force", func() bool {
+				return slices.ContainsFunc(others, func(a attack) bool { return byPolicy(a.do(t.Context(), client, dry)) })
+			})
+			assert.NilError(t, through.do(t.Context(), client, dry))
+		})
+	}
+}

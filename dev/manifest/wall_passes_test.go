@@ -1,0 +1,171 @@
+package manifest
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"gotest.tools/v3/assert"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/controller"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/drain"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
+)
+
+// What the two do every day passes, and nobody else meets the wall.
+func TestWallLetsThrough(t *testing.T) {
+	w := newWall(t, Namespace)
+	patch := func(client kubernetes.Interface, body string) {
+		t.Helper()
+		_, err := client.CoreV1().Nodes().Patch(t.Context(), wallNode, types.MergePatchType, []byte(body), metav1.PatchOptions{})
+		assert.Check(t, err, body)
+	}
+	everybody := append(names(marker.WriterAgent), names(marker.WriterController)...)
+	// As long as the decoder reads, and with all that counts as one line.
+	odd := "Ünï cödé 日本語 ~ \"quoted\" \\ \U0001F980"
+	for _, k := range everybody {
+		component := Controller
+		values := []any{"one", odd, strings.Repeat("v", 4096), nil}
+		if marker.Owns(marker.WriterAgent, k) {
+			component = Proxy
+		}
+		for _, v := range values {
+			patch(w.users[component], setAnnotation(k, v))
+		}
+	}
+	for _, k := range marker.AutoscalerMarks() {
+		// What stood there is put back, also what no one line could be.
+		for _, v := range []any{"true", strings.Repeat("v", 127) + "\n", nil} {
+			patch(w.users[Controller], setAnnotation(k, v))
+		}
+	}
+	for _, body := range []string{`{"metadata":{"labels":{"` + balancerLabel + `":"true"}},"spec":{"unschedulable":true}}`, `{"metadata":{"labels":{"` + balancerLabel + `":null}},"spec":{"unschedulable":null}}`} {
+		patch(w.users[Controller], body)
+	}
+
+	// A user's wish goes with the failure, and once there is none.
+	patch(w.admin, fmt.Sprintf(`{"metadata":{"annotations":{%q:"now",%q:"{}"}}}`, marker.KeyRetry, marker.KeyFailure))
+	patch(w.users[Controller], fmt.Sprintf(`{"metadata":{"annotations":{%q:null,%q:null}}}`, marker.KeyRetry, marker.KeyFailure))
+	patch(w.admin, setAnnotation(string(marker.KeyRetry), "now"))
+	patch(w.users[Controller], setAnnotation(string(marker.KeyRetry), nil))
+
+	// A node that is let go: all of the operator's goes at once, the user's and what a newer one wrote stays.
+	set, gone := map[string]any{}, map[string]any{}
+	for _, k := range everybody {
+		set[k], gone[k] = "again", nil
+	}
+	for _, step := range []struct {
+		client      kubernetes.Interface
+		annotations map[string]any
+	}{{w.admin, set}, {w.users[Controller], gone}} {
+		body, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": step.annotations}})
+		assert.NilError(t, err)
+		patch(step.client, string(body))
+	}
+	patch(w.admin, `{"metadata":{"labels":{"a":"b"},"annotations":{"a":"b"}},"spec":{"taints":null}}`)
+	assert.Equal(t, w.node(t).Annotations[string(marker.KeyPaused)], "why")
+}
+
+// What the controller sends of evictions, deletions, objects of its own and Events passes, and what others send too.
+func TestWallLetsObjectsThrough(t *testing.T) {
+	w := newWall(t, Namespace)
+	c := w.users[Controller]
+	options := func(grace *int64) *metav1.DeleteOptions {
+		return &metav1.DeleteOptions{GracePeriodSeconds: grace, Preconditions: metav1.NewUIDPreconditions(string(w.pod)), DryRun: []string{metav1.DryRunAll}}
+	}
+	for _, grace := range []*int64{nil, new(int64(1)), new(int64(600))} {
+		e := &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: wallPod}, DeleteOptions: options(grace)}
+		assert.Check(t, drain.NewEvictor(c).Evict(t.Context(), e))
+		assert.Check(t, c.CoreV1().Pods(metav1.NamespaceDefault).Delete(t.Context(), wallPod, *options(grace)))
+	}
+	// Anybody else may still do what it may.
+	dry := metav1.DeleteOptions{GracePeriodSeconds: new(int64(0)), DryRun: []string{metav1.DryRunAll}}
+	assert.Check(t, w.admin.CoreV1().Pods(metav1.NamespaceDefault).Delete(t.Context(), wallPod, dry))
+
+	_, err := c.CoreV1().ConfigMaps(Namespace).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: kube.StateConfigMap}}, metav1.CreateOptions{})
+	assert.Check(t, err)
+	_, err = c.CoordinationV1().Leases(Namespace).Create(t.Context(), &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: controller.LeaseName}}, metav1.CreateOptions{})
+	assert.Check(t, err)
+	_, err = w.admin.CoreV1().ConfigMaps(Namespace).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: kube.PolicyConfigMap}}, metav1.CreateOptions{})
+	assert.Check(t, err)
+
+	// Events as the product writes them: many alike, so that the last ones are changed ones.
+	events := kube.NewEvents(t.Context(), c, Namespace, "host")
+	defer events.Stop()
+	const alike = 15
+	for i := range alike {
+		events.Event(wallNode, "uid", true, "Alike", fmt.Sprint("n", i))
+		events.Event(wallNode, "uid", false, "Same", "the same")
+	}
+	events.Once("id", wallNode, "uid", true, "Once", "m")
+	events.Notice(true, "Notice", "m")
+	await(t, "all Events are written", func() bool {
+		counts := map[string]int32{}
+		for _, namespace := range []string{metav1.NamespaceDefault, Namespace} {
+			list, err := w.admin.CoreV1().Events(namespace).List(t.Context(), metav1.ListOptions{})
+			assert.NilError(t, err)
+			for _, e := range list.Items {
+				counts[e.Reason] += e.Count
+			}
+		}
+		return counts["Alike"] == alike && counts["Same"] == alike && counts["Once"] == 1 && counts["Notice"] == 1
+	})
+}
+
+// A kubelet may put tens of thousands of annotations and labels on its Node. To judge a write there takes no longer than
+// to write, and neither account is refused its own keys, nor let at those of others.
+func TestWallCostsLittle(t *testing.T) {
+	w := newWall(t, Namespace)
+	short := func(n int) map[string]string {
+		const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+		m := make(map[string]string, n)
+		for i := range n {
+			m[string([]byte{letters[i/62/62], letters[i/62%62], letters[i%62]})] = ""
+		}
+		return m
+	}
+	own := map[string]marker.Key{Proxy: marker.KeyBootID, Controller: marker.KeyIntentID}
+	patch := func(client kubernetes.Interface, node, body string) (time.Duration, error) {
+		began := time.Now()
+		_, err := client.CoreV1().Nodes().Patch(t.Context(), node, types.MergePatchType, []byte(body), metav1.PatchOptions{})
+		return time.Since(began), err
+	}
+	for _, burden := range []metav1.ObjectMeta{
+		{Name: "just-looked-at", Annotations: short(990), Labels: short(990)},
+		{Name: "annotated", Annotations: short(60_000)},
+		{Name: "labelled", Labels: short(30_000)},
+	} {
+		t.Run(burden.Name, func(t *testing.T) {
+			_, err := w.admin.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: burden}, metav1.CreateOptions{})
+			assert.NilError(t, err)
+			healthy, err := patch(w.admin, burden.Name, setAnnotation("example.com/theirs", "v"))
+			assert.NilError(t, err)
+			for component, client := range w.users {
+				took, err := patch(client, burden.Name, setAnnotation(string(own[component]), "one"))
+				assert.NilError(t, err, component)
+				t.Logf("the %s's patch took %s, one that no policy judges %s", component, took, healthy)
+				assert.Check(t, took < 3*healthy+time.Second, component)
+				for _, body := range []string{
+					`{"metadata":{"labels":{"example.com/new":"v","` + balancerLabel + `":"true"}}}`,
+					setAnnotation("example.com/theirs", nil),
+				} {
+					_, err := patch(client, burden.Name, body)
+					assert.Check(t, apierrors.IsForbidden(err), "%s by the %s: %v", body, component, err)
+				}
+			}
+			_, err = patch(w.users[Controller], burden.Name, `{"metadata":{"labels":{"`+balancerLabel+`":"true"}},"spec":{"unschedulable":true}}`)
+			assert.NilError(t, err)
+			assert.NilError(t, w.admin.CoreV1().Nodes().Delete(t.Context(), burden.Name, metav1.DeleteOptions{}))
+		})
+	}
+}
