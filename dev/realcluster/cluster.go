@@ -199,13 +199,24 @@ func (c *Cluster) Apply(ctx context.Context, manifests string) error {
 	return err
 }
 
+// Shell runs a script of a folder where $KUBECTL is this cluster's kubectl, and returns what it printed.
+func (c *Cluster) Shell(ctx context.Context, dir, script string) (string, error) {
+	return c.run(ctx, dir, "", "sh", script)
+}
+
 func (c *Cluster) kubectl(ctx context.Context, in string, args ...string) (string, error) {
-	line := append(append(c.network.enter(), c.binaries.Kubectl), args...)
+	return c.run(ctx, "", in, append([]string{c.binaries.Kubectl}, args...)...)
+}
+
+// run runs a command in the cluster's network.
+func (c *Cluster) run(ctx context.Context, dir, in string, args ...string) (string, error) {
+	line := append(c.network.enter(), args...)
 	cmd := exec.CommandContext(ctx, line[0], line[1:]...)
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.Plane.Kubeconfig())
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.Plane.Kubeconfig(), "KUBECTL="+c.binaries.Kubectl)
 	cmd.Stdin = strings.NewReader(in)
 	out, err := cmd.CombinedOutput()
-	return string(out), errors.Wrapf(err, "kubectl %s: %s", strings.Join(args, " "), strings.TrimSpace(string(out)))
+	return string(out), errors.Wrapf(err, "%s: %s", strings.Join(args, " "), strings.TrimSpace(string(out)))
 }
 
 // awaitReady waits until every node is Ready in its present boot.

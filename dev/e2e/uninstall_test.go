@@ -1,0 +1,140 @@
+package e2e_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"gotest.tools/v3/assert"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/controlplane"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/manifest"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
+)
+
+// stuck is a pod that its budget never lets go, wherever it runs.
+const stuck = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: stuck, namespace: shop}
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: stuck}}
+  template:
+    metadata: {labels: {app: stuck}}
+    spec:
+      terminationGracePeriodSeconds: 2
+      containers: [{name: web, image: "localhost/realcluster/web:1", args: [serve]}]
+---
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: stuck, namespace: shop}
+spec:
+  maxUnavailable: 0
+  selector: {matchLabels: {app: stuck}}
+`
+
+// A pod that no eviction gets rid of is deleted where the policy says force and the right is given, and admission lets
+// that through.
+func TestForcedDrain(t *testing.T) {
+	long(t)
+	w := inWorld(t)
+	boots, asked := w.machines()
+	root, err := controlplane.Root()
+	assert.NilError(t, err)
+	right, err := os.ReadFile(filepath.Join(root, "docs", "force-drain.yaml"))
+	assert.NilError(t, err)
+	assert.NilError(t, w.Apply(t.Context(), string(right)))
+	assert.NilError(t, w.Apply(t.Context(), stuck))
+	w.setPolicy(t, "version: 1\ndrain: {timeout: 3s, atDeadline: force}\n")
+	t.Cleanup(func() {
+		ctx := context.WithoutCancel(t.Context())
+		w.setPolicy(t, "version: 1\n")
+		_, err := w.Kubectl(ctx, "delete", "clusterrole,clusterrolebinding", "update-operator-controller-force-drain")
+		assert.Check(t, err)
+		_, err = w.Kubectl(ctx, "-n", "shop", "delete", "deployment,poddisruptionbudget", "stuck")
+		assert.Check(t, err)
+	})
+	running := func() (*corev1.Pod, error) {
+		pods, err := w.Client.CoreV1().Pods("shop").List(t.Context(), metav1.ListOptions{LabelSelector: "app=stuck"})
+		if err != nil || len(pods.Items) != 1 || !podReady(&pods.Items[0]) {
+			return nil, err
+		}
+		return &pods.Items[0], nil
+	}
+	var first *corev1.Pod
+	await(t, "it runs", func() (_ bool, err error) {
+		first, err = running()
+		return first != nil, err
+	})
+	w.release(t)
+	w.awaitRest(t)
+	w.rebootedOnce(t, boots, asked)
+	await(t, "another runs", func() (bool, error) {
+		p, err := running()
+		return p != nil && p.UID != first.UID, err
+	})
+	if w.real == nil {
+		return
+	}
+	did := w.users(t)["system:serviceaccount:"+manifest.Namespace+":update-operator-controller"]
+	assert.Check(t, did["delete pods"] > 0, "%v", did)
+	for what, n := range did {
+		assert.Check(t, !strings.HasPrefix(what, "refused "), "%s, %d times", what, n)
+	}
+}
+
+// setPolicy puts a policy in force.
+func (w *world) setPolicy(t *testing.T, text string) {
+	t.Helper()
+	ctx, maps := context.WithoutCancel(t.Context()), w.Client.CoreV1().ConfigMaps(manifest.Namespace)
+	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: kube.PolicyConfigMap}, Data: map[string]string{kube.PolicyKey: text}}
+	_, err := maps.Update(ctx, config, metav1.UpdateOptions{})
+	if apierrors.IsNotFound(err) {
+		_, err = maps.Create(ctx, config, metav1.CreateOptions{})
+	}
+	assert.NilError(t, err)
+}
+
+// The operator is taken off in the middle of a rollout: every node is in service and carries nothing of it, and nothing
+// of it is left in the cluster. Installed again it goes on.
+func TestUninstalled(t *testing.T) {
+	long(t)
+	notOnKind(t, "way to run a script of this checkout")
+	w := inWorld(t)
+	w.release(t)
+	w.reaches(t, anyNode, intent.PhaseDraining, intent.PhaseRebooting)
+	root, err := controlplane.Root()
+	assert.NilError(t, err)
+	out, err := w.real.Shell(t.Context(), root, filepath.Join("dev", "undeploy.sh"))
+	t.Log(out)
+	assert.NilError(t, err)
+	list, err := w.Client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+	assert.NilError(t, err)
+	for _, n := range list.Items {
+		assert.Check(t, !n.Spec.Unschedulable, "%s is cordoned", n.Name)
+		for k := range n.Annotations {
+			assert.Check(t, !strings.HasPrefix(k, marker.Prefix), "%s has the annotation %s", n.Name, k)
+		}
+	}
+	for _, p := range w.objects.Policies {
+		_, err := w.Client.AdmissionregistrationV1().ValidatingAdmissionPolicies().Get(t.Context(), p.Name, metav1.GetOptions{})
+		assert.Check(t, apierrors.IsNotFound(err), "%s: %v", p.Name, err)
+	}
+	_, err = w.Client.CoreV1().Namespaces().Get(t.Context(), manifest.Namespace, metav1.GetOptions{})
+	assert.Check(t, apierrors.IsNotFound(err), "%v", err)
+
+	assert.NilError(t, w.install(t.Context(), w.objects))
+	for _, n := range w.Nodes {
+		_, err := w.Kubectl(t.Context(), "label", "node", n.Name(), labelled)
+		assert.NilError(t, err)
+	}
+	w.awaitRest(t)
+}
