@@ -214,7 +214,10 @@ func (w *world) users(t *testing.T) map[string]map[string]int {
 			RequestURI     string
 			User           struct{ Username string }
 			ObjectRef      struct{ Resource, Subresource string }
-			ResponseStatus struct{ Code int }
+			ResponseStatus struct {
+				Code    int
+				Message string
+			}
 		}
 		if json.Unmarshal(lines.Bytes(), &e) != nil {
 			continue
@@ -224,6 +227,9 @@ func (w *world) users(t *testing.T) map[string]map[string]int {
 			did = "a dry run of " + did
 		} else if e.ResponseStatus.Code == 403 {
 			did = "refused " + did
+			if strings.Contains(e.ResponseStatus.Message, "ValidatingAdmissionPolicy") {
+				did += ": " + e.ResponseStatus.Message
+			}
 		}
 		if out[e.User.Username] == nil {
 			out[e.User.Username] = map[string]int{}

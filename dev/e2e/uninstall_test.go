@@ -86,8 +86,9 @@ func TestForcedDrain(t *testing.T) {
 	}
 	did := w.users(t)["system:serviceaccount:"+manifest.Namespace+":update-operator-controller"]
 	assert.Check(t, did["delete pods"] > 0, "%v", did)
-	for what, n := range did {
-		assert.Check(t, !strings.HasPrefix(what, "refused "), "%s, %d times", what, n)
+	for what := range did {
+		// An API server that has just started refuses for other reasons.
+		assert.Check(t, !strings.Contains(what, "ValidatingAdmissionPolicy"), what)
 	}
 }
 

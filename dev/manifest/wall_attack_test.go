@@ -65,6 +65,7 @@ func attacks(w *wall, component string) []attack {
 		crowd("a foreign annotation among many", setAnnotation("example.com/new", "v"), "annotation "),
 		crowd("a foreign annotation removed from many", setAnnotation("example.com/theirs", nil), "annotation "),
 		crowd("a user's key among many", setAnnotation(string(marker.KeyPaused), "forged"), "annotation "),
+		crowd("a pause removed from many, for another", fmt.Sprintf(`{"metadata":{"annotations":{%q:null,"example.com/new":"v"}}}`, marker.KeyPaused), "annotation "),
 		crowd("a label among many", `{"metadata":{"labels":{"example.com/new":"v"}}}`, "label"),
 		crowd("a label removed from many", `{"metadata":{"labels":{"example.com/theirs":null}}}`, "label"),
 		merge("a label", `{"metadata":{"labels":{"example.com/new":"v"}}}`, "label"),

@@ -35,6 +35,7 @@ func holes() []hole {
 			[3]string{"size(variables.foreign) == 0", "true", "a foreign annotation changed"},
 			[3]string{"variables.had.filter(k, !(k in variables.has))", "[]", "a foreign annotation removed"},
 			[3]string{"? [] : ['(one beside more than 1000)']) : (variables.has.filter", "? [] : []) : (variables.has.filter", "a foreign annotation among many"},
+			[3]string{" && variables.had[?'bottlerocket.aws/paused'] == variables.has[?'bottlerocket.aws/paused']", "", "a pause removed from many, for another"},
 			[3]string{"size(variables.unfit) == 0", "true", "a value with two lines"},
 			[3]string{"size(bytes(variables.has[k])) > 4096", "false", "a value without end"},
 			[3]string{`\p{S} ]`, `\p{S}\p{Cc} ]`, "a value with an escape"},

@@ -122,8 +122,8 @@ func TestWallLetsObjectsThrough(t *testing.T) {
 	})
 }
 
-// A kubelet may put tens of thousands of annotations and labels on its Node. To judge a write there takes no longer than
-// to write, and neither account is refused its own keys, nor let at those of others.
+// A kubelet may put tens of thousands of annotations and labels on its Node. To judge a write there takes no longer
+// than to write, and neither account is refused its own keys, nor let at those of others.
 func TestWallCostsLittle(t *testing.T) {
 	w := newWall(t, Namespace)
 	short := func(n int) map[string]string {

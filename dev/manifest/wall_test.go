@@ -165,7 +165,7 @@ func (w *wall) fill(t *testing.T) {
 		Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: "example.com/theirs", Effect: corev1.TaintEffectNoSchedule}}},
 	}, metav1.CreateOptions{})
 	assert.NilError(t, err)
-	many := map[string]string{"example.com/theirs": "kept"}
+	many := map[string]string{"example.com/theirs": "kept", string(marker.KeyPaused): "why"}
 	for i := range 1000 {
 		many[fmt.Sprint("example.com/", i)] = ""
 	}

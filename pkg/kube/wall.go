@@ -33,8 +33,8 @@ func Walled(ctx context.Context, client kubernetes.Interface, node string) (bool
 	return false, errors.Wrapf(err, "asking for a write of node %q that is to be refused", node)
 }
 
-// ControllerWalled is Walled for all that policies keep the controller's account from: it asks also for a ConfigMap that
-// isn't its own in the operator's namespace, and for the eviction there of a pod that doesn't exist, without a UID.
+// ControllerWalled is Walled for all that policies keep the controller's account from: it asks also for a ConfigMap
+// that isn't its own in the operator's namespace, and for the eviction there of a pod that doesn't exist, without a UID.
 func ControllerWalled(ctx context.Context, client kubernetes.Interface, namespace, node string) (bool, error) {
 	if walled, err := Walled(ctx, client, node); !walled || err != nil {
 		return false, err
