@@ -22,7 +22,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 )
 
-// What the two do every day passes, and nobody else meets the wall.
+// What the two do every day passes, and no other account meets the wall.
 func TestWallLetsThrough(t *testing.T) {
 	w := newWall(t, Namespace)
 	patch := func(client kubernetes.Interface, body string) {
@@ -88,7 +88,7 @@ func TestWallLetsObjectsThrough(t *testing.T) {
 		assert.Check(t, drain.NewEvictor(c).Evict(t.Context(), e))
 		assert.Check(t, c.CoreV1().Pods(metav1.NamespaceDefault).Delete(t.Context(), wallPod, *options(grace)))
 	}
-	// Anybody else may still do what it may.
+	// Other accounts may still do what RBAC lets them.
 	dry := metav1.DeleteOptions{GracePeriodSeconds: new(int64(0)), DryRun: []string{metav1.DryRunAll}}
 	assert.Check(t, w.admin.CoreV1().Pods(metav1.NamespaceDefault).Delete(t.Context(), wallPod, dry))
 
