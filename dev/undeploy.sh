@@ -1,6 +1,6 @@
 #!/bin/sh
 # Takes the operator off the cluster of the current context: the controller gives every node back, and only then is
-# what update-operator.yaml made deleted, and docs/force-drain.yaml too. It may be interrupted and run again.
+# what update-operator.yaml made deleted, and docs/force-drain.yaml and docs/grace-period.yaml too. It may be interrupted and run again.
 set -eu
 
 kubectl=${KUBECTL:-kubectl}
@@ -70,4 +70,4 @@ while :; do
 	# A node that joins meanwhile may bring the label with it.
 	unlabel
 done
-"$kubectl" delete --ignore-not-found -f update-operator.yaml -f docs/force-drain.yaml
+"$kubectl" delete --ignore-not-found -f update-operator.yaml -f docs/force-drain.yaml -f docs/grace-period.yaml

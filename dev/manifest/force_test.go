@@ -10,19 +10,31 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/controlplane"
 )
 
-// What docs/force-drain.yaml gives the controller's account is the right to delete pods, which the manifest doesn't.
-func TestForceDrain(t *testing.T) {
+// What each further file gives the controller's account is one right that the manifest doesn't give.
+func TestFurtherRights(t *testing.T) {
+	for name, right := range map[string]Grant{
+		"force-drain.yaml":  {Resource: "pods", Verb: "delete"},
+		"grace-period.yaml": {Resource: "pods/eviction", Verb: "set-grace-period"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			extra, err := Decode(further(t, name))
+			assert.NilError(t, err)
+			assert.Equal(t, len(extra.All), 2)
+			assert.Equal(t, len(extra.Unbound()), 0)
+			assert.DeepEqual(t, extra.Grants(Namespace, "update-operator-controller"), []Grant{right})
+			for _, g := range load(t).Grants(Namespace, "update-operator-controller") {
+				assert.Assert(t, g != right)
+			}
+		})
+	}
+}
+
+// further is a file of docs that is applied beside the manifest.
+func further(t *testing.T, name string) []byte {
+	t.Helper()
 	root, err := controlplane.Root()
 	assert.NilError(t, err)
-	content, err := os.ReadFile(filepath.Join(root, "docs", "force-drain.yaml"))
+	content, err := os.ReadFile(filepath.Join(root, "docs", name))
 	assert.NilError(t, err)
-	extra, err := Decode(content)
-	assert.NilError(t, err)
-	assert.Equal(t, len(extra.All), 2)
-	assert.Equal(t, len(extra.Unbound()), 0)
-	right := Grant{Resource: "pods", Verb: "delete"}
-	assert.DeepEqual(t, extra.Grants(Namespace, "update-operator-controller"), []Grant{right})
-	for _, g := range load(t).Grants(Namespace, "update-operator-controller") {
-		assert.Assert(t, g != right)
-	}
+	return content
 }

@@ -50,7 +50,7 @@ esac`)
 const (
 	there    = "*'get deployment'*) echo deployment.apps/update-operator-controller ;;\n"
 	labelled = "*'get nodes -l'*) echo node/a ;;\n"
-	deletion = "delete --ignore-not-found -f update-operator.yaml -f docs/force-drain.yaml"
+	deletion = "delete --ignore-not-found -f update-operator.yaml -f docs/force-drain.yaml -f docs/grace-period.yaml"
 )
 
 // Each node that is left is named with what it waits for, again when that changes; a pod on a host that is down holds
@@ -128,18 +128,18 @@ func TestUndeployIsAsDocumented(t *testing.T) {
 			assert.Assert(t, strings.Contains(script, string(e.Key)))
 		}
 	}
-	force, err := os.ReadFile(filepath.Join(root, "docs", "force-drain.yaml"))
-	assert.NilError(t, err)
-	extra, err := Decode(force)
-	assert.NilError(t, err)
 	_, command, found := strings.Cut(takeOff(t), "kubectl delete --ignore-not-found clusterrole,clusterrolebinding ")
 	assert.Assert(t, found)
-	name, _, _ := strings.Cut(command, "\n")
-	for _, o := range extra.All {
-		kind := o.GetObjectKind().GroupVersionKind().Kind
-		assert.Assert(t, kind == "ClusterRole" || kind == "ClusterRoleBinding", kind)
-		object, err := meta.Accessor(o)
+	names, _, _ := strings.Cut(command, "\n")
+	for i, file := range []string{"force-drain.yaml", "grace-period.yaml"} {
+		extra, err := Decode(further(t, file))
 		assert.NilError(t, err)
-		assert.Equal(t, object.GetName(), name)
+		for _, o := range extra.All {
+			kind := o.GetObjectKind().GroupVersionKind().Kind
+			assert.Assert(t, kind == "ClusterRole" || kind == "ClusterRoleBinding", kind)
+			object, err := meta.Accessor(o)
+			assert.NilError(t, err)
+			assert.Equal(t, object.GetName(), strings.Fields(names)[i])
+		}
 	}
 }

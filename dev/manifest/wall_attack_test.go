@@ -150,6 +150,7 @@ func evictions(w *wall) []attack {
 	}{
 		{"at once", "time to shut down", metav1.DeleteOptions{GracePeriodSeconds: new(int64(0)), Preconditions: metav1.NewUIDPreconditions(string(w.pod))}, true},
 		{"in less than no time", "time to shut down", metav1.DeleteOptions{GracePeriodSeconds: new(int64(-1)), Preconditions: metav1.NewUIDPreconditions(string(w.pod))}, false},
+		{"in a second", "that it asks for", metav1.DeleteOptions{GracePeriodSeconds: new(int64(1)), Preconditions: metav1.NewUIDPreconditions(string(w.pod))}, true},
 		{"by its name alone", "UID", metav1.DeleteOptions{}, true},
 		{"by its resourceVersion alone", "UID", metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: new("1")}}, false},
 	} {

@@ -66,6 +66,8 @@ func holes() []hole {
 		[3]string{"variables.options.?preconditions.?uid.hasValue()", "true", "a pod evicted by its name alone"},
 		[3]string{"variables.options.?gracePeriodSeconds.orValue(1) > 0", "true", "a pod evicted at once"},
 		[3]string{"variables.options.?gracePeriodSeconds.orValue(1) > 0", "variables.options.?gracePeriodSeconds.orValue(1) != 0", "a pod evicted in less than no time"},
+		[3]string{"variables.left || variables.maySay", "true", "a pod evicted in a second"},
+		[3]string{"[dyn(30), dyn(oldObject)", "[dyn(1), dyn(oldObject)", "a pod deleted in a second"},
 		[3]string{`"operations":["DELETE"]`, `"operations":["UPDATE"]`, "a pod deleted at once"},
 	)
 	add(creationPolicy,
@@ -129,6 +131,11 @@ func TestWallHoles(t *testing.T) {
 		_, err = w.admin.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
 		assert.NilError(t, err)
 		clients[namespace] = w.almighty(t, namespace, wallPolicies[at].component)
+		if strings.Contains(h.old, ".orValue(1) > 0") {
+			// Where nothing may be said of the time, nothing is said of no time either.
+			w.apply(t, strings.ReplaceAll(strings.ReplaceAll(string(further(t, "grace-period.yaml")), "namespace: "+Namespace, "namespace: "+namespace),
+				"name: update-operator-controller-grace-period", "name: grace-period-"+namespace))
+		}
 	}
 	dry := []string{metav1.DryRunAll}
 	for i, h := range holes() {

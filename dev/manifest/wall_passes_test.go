@@ -83,10 +83,21 @@ func TestWallLetsObjectsThrough(t *testing.T) {
 	options := func(grace *int64) *metav1.DeleteOptions {
 		return &metav1.DeleteOptions{GracePeriodSeconds: grace, Preconditions: metav1.NewUIDPreconditions(string(w.pod)), DryRun: []string{metav1.DryRunAll}}
 	}
-	for _, grace := range []*int64{nil, new(int64(1)), new(int64(600))} {
-		e := &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: wallPod}, DeleteOptions: options(grace)}
-		assert.Check(t, drain.NewEvictor(c).Evict(t.Context(), e))
-		assert.Check(t, c.CoreV1().Pods(metav1.NamespaceDefault).Delete(t.Context(), wallPod, *options(grace)))
+	evict := func(grace *int64) error {
+		return drain.NewEvictor(c).Evict(t.Context(), &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: wallPod}, DeleteOptions: options(grace)})
+	}
+	remove := func(grace *int64) error {
+		return c.CoreV1().Pods(metav1.NamespaceDefault).Delete(t.Context(), wallPod, *options(grace))
+	}
+	assert.Check(t, evict(nil))
+	for _, grace := range []*int64{nil, new(int64(30)), new(int64(600))} {
+		assert.Check(t, remove(grace))
+	}
+	// With what drain.gracePeriod needs.
+	w.apply(t, string(further(t, "grace-period.yaml")))
+	for _, grace := range []*int64{new(int64(1)), new(int64(600))} {
+		await(t, "the right is known", func() bool { return evict(grace) == nil })
+		assert.Check(t, remove(grace))
 	}
 	// Other accounts may still do what RBAC lets them.
 	dry := metav1.DeleteOptions{GracePeriodSeconds: new(int64(0)), DryRun: []string{metav1.DryRunAll}}

@@ -113,11 +113,9 @@ type wall struct {
 func newWall(t *testing.T, namespace string) *wall {
 	t.Helper()
 	cp := controlplane.ForTest(t, controlplane.Config{})
-	apply := exec.Command(cp.Binaries().Kubectl, "--kubeconfig", cp.Kubeconfig(), "apply", "-f", "-")
-	apply.Stdin = strings.NewReader(moved(t, namespace))
-	out, err := apply.CombinedOutput()
-	assert.NilError(t, err, "%s", out)
 	w := &wall{cp: cp, users: map[string]kubernetes.Interface{}, namespace: namespace}
+	w.apply(t, moved(t, namespace))
+	var err error
 	w.admin, err = kubernetes.NewForConfig(cp.AdminConfig())
 	assert.NilError(t, err)
 	for _, component := range []string{Proxy, Controller} {
@@ -134,18 +132,32 @@ func newWall(t *testing.T, namespace string) *wall {
 	return w
 }
 
+func (w *wall) apply(t *testing.T, text string) {
+	t.Helper()
+	apply := exec.Command(w.cp.Binaries().Kubectl, "--kubeconfig", w.cp.Kubeconfig(), "apply", "-f", "-")
+	apply.Stdin = strings.NewReader(text)
+	out, err := apply.CombinedOutput()
+	assert.NilError(t, err, "%s", out)
+}
+
 // byPolicy reports whether an admission policy refused, and not RBAC, which takes a moment to know an account too.
 func byPolicy(err error) bool {
 	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "ValidatingAdmissionPolicy")
 }
 
-// almighty is a client of a component's account in a namespace, which may do anything by RBAC.
+// almighty is a client of a component's account in a namespace, which may do by RBAC all that the API server knows.
 func (w *wall) almighty(t *testing.T, namespace, component string) kubernetes.Interface {
 	t.Helper()
 	user := "system:serviceaccount:" + namespace + ":update-operator-" + component
-	_, err := w.admin.RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
+	_, err := w.admin.RbacV1().ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "anything"},
+		Rules: []rbacv1.PolicyRule{{APIGroups: []string{"*"}, Resources: []string{"*"},
+			Verbs: []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"}}}}, metav1.CreateOptions{})
+	if !apierrors.IsAlreadyExists(err) {
+		assert.NilError(t, err)
+	}
+	_, err = w.admin.RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "anything-" + namespace + "-" + component}, Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, Name: user}},
-		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"}}, metav1.CreateOptions{})
+		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "anything"}}, metav1.CreateOptions{})
 	assert.NilError(t, err)
 	config, err := w.cp.UserConfig(user, "system:serviceaccounts", "system:authenticated")
 	assert.NilError(t, err)
