@@ -111,7 +111,7 @@ func (w *proxied) echo(b *testing.B) durations {
 	return out
 }
 
-// wave takes all nodes through an update at once: the agents answer five times.
+// wave takes all nodes through an update at once: the agents write six reports: busy and ready to stage, busy and activated to reboot, ready after it, and at rest.
 func (w *proxied) wave(b *testing.B) {
 	w.minor++
 	before, failed, refused := w.count(func(a *watchedNode) int { return a.written }), w.failed(), w.refused(b)
@@ -119,8 +119,8 @@ func (w *proxied) wave(b *testing.B) {
 	eachAtOnce(b, proxiedAgents, proxiedAgents, func(ctx context.Context, i int) error { return w.update(ctx, i) })
 	took := time.Since(began)
 	reports := w.count(func(a *watchedNode) int { return a.written }) - before
-	if reports != 5*proxiedAgents {
-		b.Errorf("%d reports were written, not 5 by each of %d agents", reports, proxiedAgents)
+	if reports != 6*proxiedAgents {
+		b.Errorf("%d reports were written, not 6 by each of %d agents", reports, proxiedAgents)
 	}
 	if n := w.failed() - failed; n != 0 {
 		b.Errorf("%d requests of agents failed", n)
