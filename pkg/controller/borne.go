@@ -6,8 +6,8 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
 )
 
-// evictedFor is for how long an eviction counts.
-const evictedFor = time.Hour
+// borneFor is for how long it counts what a node bore.
+const borneFor = time.Hour
 
 // borne is what this process has had one node bear. It is kept here and not on the Node, whose kubelet could take it
 // away.
@@ -53,16 +53,35 @@ func (t *Term) noteEvicted(uid string, pods int) {
 	b.evicted = append(b.evicted, evicted{now, pods})
 }
 
-// tell puts into a snapshot's node what it bore.
-func (b *borne) tell(n *fleet.Node, now time.Time) {
-	n.TakenOut = b.takenOut
-	for len(b.evicted) > 0 && now.Sub(b.evicted[0].at) >= evictedFor {
+// settle forgets what is over. No time is later than now: the clock may have run ahead then.
+func (b *borne) settle(now time.Time) {
+	if b.takenOut.After(now) {
+		b.takenOut = now
+	}
+	for i := range b.evicted {
+		if b.evicted[i].at.After(now) {
+			b.evicted[i].at = now
+		}
+	}
+	for len(b.evicted) > 0 && now.Sub(b.evicted[0].at) >= borneFor {
 		b.evicted = b.evicted[1:]
 	}
+}
+
+// over reports whether nothing is left to remember.
+func (b *borne) over(now time.Time) bool {
+	b.settle(now)
+	return len(b.evicted) == 0 && now.Sub(b.takenOut) >= borneFor
+}
+
+// tell puts into a snapshot's node what it bore.
+func (b *borne) tell(n *fleet.Node, now time.Time) {
+	b.settle(now)
+	n.TakenOut = b.takenOut
 	for _, e := range b.evicted {
 		n.Evicted += e.pods
 	}
 	if n.Evicted > 0 {
-		n.EvictedUntil = b.evicted[0].at.Add(evictedFor)
+		n.EvictedUntil = b.evicted[0].at.Add(borneFor)
 	}
 }

@@ -59,7 +59,7 @@ func (t *Term) drain(ctx context.Context, s fleet.Snapshot, step policy.Step) {
 		var r drain.Result
 		if err == nil {
 			r, err = t.c.Drainer.Pass(ctx, step.Node, *step.Eviction, step.Force, step.Most)
-			t.noteEvicted(step.UID, r.Evicted)
+			t.noteEvicted(step.UID, r.Gone)
 		}
 		found := &fleet.Drain{Remaining: r.Remaining(), Blocked: r.BlockedBy, Hopeless: r.Hopeless, Forced: step.Force, Awaited: r.Awaited, Waiting: r.Goes}
 		if err != nil {

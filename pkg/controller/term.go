@@ -342,8 +342,9 @@ func (t *Term) remember(s fleet.Snapshot, out policy.Outcome) {
 			delete(t.looks, uid)
 		}
 	}
-	for uid := range t.borne {
-		if !managed[uid] {
+	// By their age alone: whoever may take the label off, and put it on again, ends no memory by that.
+	for uid, b := range t.borne {
+		if b.over(s.Now) {
 			delete(t.borne, uid)
 		}
 	}

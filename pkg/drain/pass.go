@@ -55,6 +55,8 @@ type Result struct {
 	// Evicted were accepted by this pass, Terminating by an earlier one or by somebody else, Blocked may not go now or
 	// got no answer, and Waiting have no turn yet or end by themselves. All of them are still to go.
 	Evicted, Terminating, Blocked, Waiting int
+	// Gone is how many pods this pass may have sent away: those that were accepted, and those without an answer.
+	Gone int
 	// BlockedBy is a sentence on the first blocked pod, by name, and Hopeless one on a pod that will never be let go.
 	BlockedBy, Hopeless string
 	// Awaited is a sentence on the first pod that ends by itself, Goes on the first that is on its way out.
@@ -150,12 +152,12 @@ func (d *Drainer) askAll(ctx context.Context, node string, pods []*corev1.Pod, e
 			reasons[i] = why(err)
 		}
 	})
-	if doubt {
-		return Result{}, errors.Errorf("draining node %q: leadership is in doubt", node)
-	}
 	for i, p := range pods {
 		if a := answers[i]; a == blocked || a == unanswered {
 			d.tried.note(p.UID, now, triedTime)
+		}
+		if a := answers[i]; a == accepted || a == unanswered {
+			r.Gone++
 		}
 		switch answers[i] {
 		case accepted:
@@ -177,6 +179,9 @@ func (d *Drainer) askAll(ctx context.Context, node string, pods []*corev1.Pod, e
 			// The next pass goes on with it.
 			r.Waiting++
 		}
+	}
+	if doubt {
+		return Result{Gone: r.Gone}, errors.Errorf("draining node %q: leadership is in doubt", node)
 	}
 	return r, nil
 }

@@ -52,7 +52,8 @@ const (
 	MaxMessage = 256
 	maxToken   = 128
 	maxJSON    = 4096
-	maxHistory = 1024
+	// maxHistory has room for HistoryLength attempts at the longest versions.
+	maxHistory = 2048
 )
 
 // HistoryLength is how many attempts a node remembers.

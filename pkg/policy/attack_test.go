@@ -3,6 +3,7 @@ package policy_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -151,6 +152,20 @@ func (a *thief) acts() bool {
 	return true
 }
 
+// writtenAndRead are marks after they stood on a Node.
+func writtenAndRead(t *testing.T, m marker.Marks, r marker.Report) marker.Marks {
+	t.Helper()
+	annotations := map[string]string{}
+	for _, encoded := range []map[marker.Key]string{marker.Encode(m), marker.EncodeReport(r)} {
+		for k, v := range encoded {
+			annotations[string(k)] = v
+		}
+	}
+	read, problems := marker.Decode(annotations)
+	assert.Equal(t, len(problems), 0, "%v", problems)
+	return read
+}
+
 // withdraws has the offer gone for a moment.
 func withdraws(in intent.Phase) func(n *fleet.Node) bool {
 	return func(n *fleet.Node) bool {
@@ -167,6 +182,10 @@ func withdraws(in intent.Phase) func(n *fleet.Node) bool {
 func TestAttackChurn(t *testing.T) {
 	same := func(int) string { return v2 }
 	newer := func(i int) string { return fmt.Sprintf("2.%d.0", i) }
+	longer := func(i int) string {
+		v := newer(i)
+		return v + "-" + strings.Repeat("a", 127-len(v))
+	}
 	fails := func(n *fleet.Node) bool {
 		m := &n.Marks
 		if n.Phase() != intent.PhasePreparing || m.Report.Answer(m.Intent.ID) == marker.StateError {
@@ -181,6 +200,7 @@ func TestAttackChurn(t *testing.T) {
 	}{
 		"an offer that comes and goes in the drain": {same, withdraws(intent.PhaseDraining)},
 		"and another one each time":                 {newer, withdraws(intent.PhaseDraining)},
+		"and the longest names that may be":         {longer, withdraws(intent.PhaseDraining)},
 		"an offer that comes and goes once staged":  {same, withdraws(intent.PhasePrepared)},
 		"and while it is staged":                    {newer, withdraws(intent.PhasePreparing)},
 		"a newer version after each failure": {newer, func(n *fleet.Node) bool {
@@ -236,7 +256,9 @@ func TestAttackChurn(t *testing.T) {
 				}
 				begun[step.Act] = append(begun[step.Act], s.Now)
 				a.n.ResourceVersion = fmt.Sprint(len(begun[step.Act]), step.Act)
-				a.n.Marks = step.Change.Marks
+				// As they are read back from the Node.
+				report := a.n.Marks.Report
+				a.n.Marks = writtenAndRead(t, step.Change.Marks, report)
 				if u := step.Change.Unschedulable; u != nil {
 					a.n.Unschedulable = *u
 				}
@@ -264,6 +286,41 @@ func TestAttackChurn(t *testing.T) {
 			}
 		})
 	}
+}
+
+// An agent that is asked to confirm what it has staged, and lets that be asked again and again without an answer that
+// leads on, keeps others from no place for longer than an agent needs (L3).
+func TestAttackConfirm(t *testing.T) {
+	s := fleetOf([]fleet.Node{node("a", prepared, issued(time.Hour)), node("b", prepared), node("c", controller, prepared)})
+	a, asked, waited := &s.Nodes[0], 0, 0
+	for s.Now.Before(now.Add(6 * time.Hour)) {
+		for i := range s.Nodes {
+			s.Nodes[i].Forecast = &fleet.Forecast{At: s.Now}
+			if i > 0 {
+				s.Nodes[i].Marks.Intent.Time = s.Now
+			}
+		}
+		if m := &a.Marks; m.Intent.Action == marker.ActionConfirmUpdate {
+			switch age := s.Now.Sub(m.Intent.Time); {
+			case age > 30*time.Minute:
+				m.Report.BootID = a.BootID
+			case age > 29*time.Minute:
+				// Staged, and nothing to be done with it.
+				m.Report.ActiveID, m.Report.State, m.Report.BootID = m.Intent.ID, marker.StateReady, "b9"
+			}
+		}
+		out := policy.Plan(s, policy.DefaultSettings())
+		if _, step := find(t, out, "a"); step != nil && step.Act == intent.ActConfirm {
+			asked++
+			a.ResourceVersion = fmt.Sprint(asked)
+			a.Marks = step.Change.Marks
+		}
+		if got, _ := find(t, out, "b"); got.Act != intent.ActCordon {
+			waited++
+		}
+		s.Now = s.Now.Add(time.Second)
+	}
+	assert.Assert(t, asked == 1 && waited <= 2*60, "asked %d times, and the other waited for %d s", asked, waited)
 }
 
 // The user's wish ends the wait at once, and what is remembered stays to be read.

@@ -20,7 +20,8 @@ func (s Settings) soon() time.Duration { return 6 * s.RetryBase }
 func (p *planner) ended(n *fleet.Node, but int) (time.Time, bool) {
 	for i := len(n.Marks.History) - 1; i >= 0 && !n.Marks.History[i].Retried; i-- {
 		a := &n.Marks.History[i]
-		if a.Outcome == marker.OutcomeUpdated || a.Ended.After(p.Now.Add(p.set.RetryMax)) {
+		// A clock that ran ahead has written what ends in the future.
+		if a.Outcome == marker.OutcomeUpdated || a.Ended.After(p.Now) {
 			continue
 		}
 		if but == 0 {
@@ -52,8 +53,12 @@ func (p *planner) tired(n *fleet.Node) verdict {
 }
 
 // behind reports whether a node comes after the others: it failed, or had its turn a short while ago. So none is kept
-// waiting by one that is taken out of service again and again, whatever that one's marks say.
+// waiting by one that is taken out of service again and again, whatever that one's marks say. One that confirmed what it
+// has staged, and was not taken out of service by then, had its turn too.
 func (p *planner) behind(n *fleet.Node) bool {
+	if n.Marks.Intent.Action == marker.ActionConfirmUpdate && p.doubtful(n) {
+		return true
+	}
 	if n.Marks.Failure != nil && n.Marks.Failure.Count > 0 || !n.TakenOut.IsZero() && p.Now.Before(n.TakenOut.Add(p.set.soon())) {
 		return true
 	}

@@ -3,6 +3,7 @@ package policy
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -50,7 +51,10 @@ func (p *planner) draining(n *fleet.Node) {
 		r, message := p.drainWait(n)
 		s := p.step(n, phase, intent.ActDrain, r, message, nil)
 		s.Eviction, s.Force = &p.place(n).rules.Eviction, p.forced(n)
-		s.Most = max(0, s.Eviction.PerHour-n.Evicted)
+		if s.Most = max(0, s.Eviction.PerHour-n.Evicted); s.Force {
+			// What is left at the deadline is deleted, for as long as forceTime.
+			s.Most = math.MaxInt
+		}
 	default:
 		p.wakeAt(n.Drain.Next)
 		r, message := p.drainWait(n)
@@ -186,7 +190,7 @@ func (p *planner) drainWait(n *fleet.Node) (Reason, string) {
 		return ReasonDraining, "the node's pods are being evicted"
 	case d.Failed != "":
 		return ReasonDrainFailing, d.Failed
-	case d.Remaining > 0 && n.Evicted >= p.place(n).rules.Eviction.PerHour:
+	case d.Remaining > 0 && !d.Forced && n.Evicted >= p.place(n).rules.Eviction.PerHour:
 		return ReasonEvictionLimit, p.evictionLimit(n)
 	case cmp.Or(d.Hopeless, d.Blocked) != "":
 		return ReasonEvictionBlocked, cmp.Or(d.Hopeless, d.Blocked)

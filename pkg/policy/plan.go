@@ -144,7 +144,9 @@ func (p *planner) count() {
 			case n.Interface != fleet.InterfaceUpdateAPI:
 			case p.stuckStaging(n):
 			case n.Marks.Intent.Action == marker.ActionConfirmUpdate:
-				p.confirming++
+				if p.justAsked(n) {
+					p.confirming++
+				}
 			default:
 				p.staging++
 			}

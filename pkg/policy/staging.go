@@ -33,7 +33,9 @@ func (p *planner) preparing(n *fleet.Node) {
 	case !n.AgentReady:
 		p.wait(n, phase, ReasonAgentNotReady, say("to {s} {s2}; no agent pod is Ready on the node").with(wanted(m), m.Intent.Target))
 	case m.Intent.Action == marker.ActionConfirmUpdate:
-		p.reserve(n)
+		if p.justAsked(n) {
+			p.reserve(n)
+		}
 		if m.Report.Answer(m.Intent.ID) == marker.StateBusy && m.Report.Message != "" {
 			p.wait(n, phase, ReasonHostError, say("staged; {s}; the host is asked again and again, and the node serves meanwhile").with(m.Report.Message).aging())
 			return
@@ -107,6 +109,9 @@ const (
 	// confirmFor is how long an agent may take to answer that, and how long after the question the answer is good. It is
 	// longer than an agent's patience with a locked host, so that an answer is never too old as it comes.
 	confirmFor = intent.BusyPatience + 5*time.Minute
+	// placeFor is how long others leave a node its place while it is asked. An agent that has an answer has it sooner, and
+	// one that keeps silent keeps no other waiting.
+	placeFor = 2 * time.Minute
 	// confirmProtocol is the first protocol that knows the question.
 	confirmProtocol = 2
 )
@@ -118,6 +123,13 @@ func (p *planner) doubtful(n *fleet.Node) bool {
 		after = confirmFor
 	}
 	return n.Marks.Report.Protocol >= confirmProtocol && p.Now.Sub(n.Marks.Intent.Time) > after
+}
+
+// justAsked reports whether a node that is asked to confirm what is staged may keep its place.
+func (p *planner) justAsked(n *fleet.Node) bool {
+	end := n.Marks.Intent.Time.Add(placeFor)
+	p.wakeAt(end)
+	return p.Now.Before(end) && !n.Marks.Intent.Time.After(p.Now)
 }
 
 // confirm asks the agent of a staged node to look once more.
