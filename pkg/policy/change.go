@@ -124,8 +124,11 @@ func (c *Change) remember(n *fleet.Node, o marker.Outcome, r Reason, now time.Ti
 // retry forgets a node's failure, and lets its attempts so far hold up none, by the user's wish.
 func (c *Change) retry() {
 	c.Marks.Failure, c.DropRetry = nil, true
-	if h := c.Marks.History; len(h) > 0 {
-		h[len(h)-1].Retried = true
+	for i := len(c.Marks.History) - 1; i >= 0; i-- {
+		if a := &c.Marks.History[i]; a.Outcome != marker.OutcomeUpdated {
+			a.Retried = true
+			return
+		}
 	}
 }
 

@@ -45,7 +45,8 @@ func (c *checks) decided(actor string, before, after *corev1.Node) {
 	if action == string(marker.ActionStabilize) && takesBack(before, after) && has(after, marker.KeyDisruption) {
 		c.returned(actor, before)
 	}
-	if annotation(after, marker.KeyHistory) != annotation(before, marker.KeyHistory) && lastOutcome(after) == string(marker.OutcomeFailed) {
+	ended := endedBy(before, after)
+	if ended.Outcome == string(marker.OutcomeFailed) {
 		c.count("L3")
 		if annotation(after, marker.KeyFailure) == annotation(before, marker.KeyFailure) && !c.tampered[string(after.UID)] {
 			w.violate("L3", "%s ends an attempt on %s as failed and does not count the failure with it", actor, after.Name)
@@ -84,7 +85,7 @@ func (c *checks) decided(actor string, before, after *corev1.Node) {
 	if action == string(marker.ActionRebootUpdate) && id != annotation(before, marker.KeyIntentID) {
 		c.beforeReboot(actor, before)
 	}
-	if annotation(after, marker.KeyHistory) != annotation(before, marker.KeyHistory) && lastOutcome(after) == string(marker.OutcomeUpdated) {
+	if ended.Outcome == string(marker.OutcomeUpdated) {
 		c.success(actor, before, after)
 	}
 }
@@ -172,12 +173,20 @@ func (c *checks) leftInPlace(p *controllerProcess, n *corev1.Node, t time.Time) 
 	return true
 }
 
-func lastOutcome(n *corev1.Node) string {
-	h := history(n)
-	if len(h) == 0 {
-		return ""
+// endedBy is the attempt that a write ended; the zero one if it ended none. A user's wish for another one is noted with
+// the last that there was, and ends none.
+func endedBy(before, after *corev1.Node) attempt {
+	last := func(n *corev1.Node) attempt {
+		h := history(n)
+		if len(h) == 0 {
+			return attempt{}
+		}
+		return h[len(h)-1]
 	}
-	return h[len(h)-1].Outcome
+	if a := last(after); a != last(before) {
+		return a
+	}
+	return attempt{}
 }
 
 type attempt struct {

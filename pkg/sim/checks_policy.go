@@ -341,11 +341,8 @@ func (c *checks) blame(before, after *corev1.Node) {
 			}
 		}
 	}
-	if annotation(after, marker.KeyHistory) == annotation(before, marker.KeyHistory) {
-		return
-	}
-	if h := history(after); len(h) > 0 && h[len(h)-1].Outcome == string(marker.OutcomeUpdated) {
-		delete(k.blamed, h[len(h)-1].Version)
+	if ended := endedBy(before, after); ended.Outcome == string(marker.OutcomeUpdated) {
+		delete(k.blamed, ended.Version)
 	}
 }
 
