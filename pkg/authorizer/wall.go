@@ -11,7 +11,9 @@ import (
 
 const (
 	// wallAgain is when the wall is asked for again once it stood, and wallMissing when it did not, or that could not be
-	// found out.
+	// found out. wallDoubt is after the first time that it did not stand: an API server takes a policy that was just
+	// applied into force some seconds later.
+	wallDoubt   = 10 * time.Second
 	wallAgain   = time.Hour
 	wallMissing = 5 * time.Minute
 )
@@ -24,8 +26,9 @@ type wall struct {
 	log     logrus.FieldLogger
 	now     func() time.Time
 
-	mu   sync.Mutex
-	next time.Time
+	mu      sync.Mutex
+	next    time.Time
+	doubted bool
 }
 
 // ask begins the question, if it is time for it, on a node that is known to be there.
@@ -48,6 +51,8 @@ func (w *wall) ask(ctx context.Context, node string) {
 		case err != nil:
 			w.log.WithError(err).Debug("Could not find out whether the admission policy stands")
 			return
+		case !stands && w.doubt():
+			return
 		case !stands:
 			w.missing.Set(1)
 			w.log.Error("No admission policy holds the proxy's account to what agents may write: apply update-operator.yaml whole, " +
@@ -57,6 +62,17 @@ func (w *wall) ask(ctx context.Context, node string) {
 		w.missing.Set(0)
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.next = now.Add(wallAgain)
+		w.next, w.doubted = now.Add(wallAgain), false
 	}()
+}
+
+// doubt reports whether it is the first time that the wall does not stand, and has it asked for again soon.
+func (w *wall) doubt() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.doubted {
+		return false
+	}
+	w.doubted, w.next = true, w.now().Add(wallDoubt)
+	return true
 }

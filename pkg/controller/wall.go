@@ -14,15 +14,17 @@ const (
 	// wallTime bounds the request that asks for the wall.
 	wallTime = 15 * time.Second
 	// wallAgain is when it is asked for again once it stood, wallMissing when it did not, and wallUnknown when that could
-	// not be found out.
+	// not be found out. wallDoubt is after the first time that it did not stand: an API server takes a policy that was
+	// just applied into force some seconds later.
 	wallAgain   = time.Hour
+	wallDoubt   = 10 * time.Second
 	wallMissing = 5 * time.Minute
 	wallUnknown = time.Minute
 )
 
 // walling is what this process knows of the admission policy.
 type walling struct {
-	running bool
+	running, doubted bool
 	// missing is what is told of a policy that doesn't stand; empty if it does, or that isn't known.
 	missing string
 	// next is when it is asked for again.
@@ -39,7 +41,7 @@ func (t *Term) askForWall(ctx context.Context, node string, now time.Time) time.
 	due := !t.wall.running && !now.Before(t.wall.next)
 	t.wall.running = t.wall.running || due
 	again := t.wall.next
-	if t.wall.missing == "" {
+	if t.wall.missing == "" && !t.wall.doubted {
 		again = time.Time{}
 	}
 	t.mu.Unlock()
@@ -55,17 +57,19 @@ func (t *Term) walled(ctx context.Context, node string) {
 	stands, err := t.c.Walled(ctx, node)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	missing, next := "", wallAgain
+	missing, next, doubted := "", wallAgain, false
 	switch {
 	case err != nil:
 		// The node may be gone, or the API server away.
 		t.c.Log.WithError(err).Debug("Could not find out whether the admission policy stands")
-		missing, next = t.wall.missing, wallUnknown
+		missing, next, doubted = t.wall.missing, wallUnknown, t.wall.doubted
+	case !stands && t.wall.missing == "" && !t.wall.doubted:
+		next, doubted = wallDoubt, true
 	case !stands:
 		missing, next = noWall, wallMissing
 	}
-	if missing != t.wall.missing {
+	if missing != t.wall.missing || doubted {
 		t.Changed()
 	}
-	t.wall = walling{missing: missing, next: t.c.Now().Add(next)}
+	t.wall = walling{missing: missing, doubted: doubted, next: t.c.Now().Add(next)}
 }
