@@ -34,13 +34,13 @@ func (t *Term) carryOut(ctx context.Context, s fleet.Snapshot, out policy.Outcom
 		done, err := t.do(ctx, s, task)
 		work.Answered(done && err == nil)
 		switch {
-		case errors.Is(err, kube.ErrConflict):
-			// Somebody else was faster, which is no trouble: look again.
-			t.Changed()
 		case err != nil && writes(task.Step) && t.failed(task.Step, err, writeTime):
 			if kube.Slow(err) {
 				slow++
 			}
+		case errors.Is(err, kube.ErrConflict):
+			// Another writer was faster, which is no trouble: look again.
+			t.Changed()
 		case err != nil && first == nil:
 			first = err
 		}
@@ -92,6 +92,9 @@ func (t *Term) do(ctx context.Context, s fleet.Snapshot, task policy.Task) (bool
 	if err := t.c.Cluster.Write(ctx, step.Node, step.Change); err != nil {
 		return false, err
 	}
+	t.mu.Lock()
+	delete(t.conflicts, step.UID)
+	t.mu.Unlock()
 	if step.Act == intent.ActCordon {
 		t.noteTakenOut(step.UID, s.Now)
 	}

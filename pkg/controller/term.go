@@ -57,9 +57,11 @@ type Term struct {
 	// away is since when this process has seen a node out of service by somebody else's hand, by UID.
 	away map[string]time.Time
 	wall walling
-	// writing is the trouble with the writes to nodes, by UID, and wrote what was written to them since the last pass.
-	writing map[string]*writing
-	wrote   []policy.Step
+	// writing is the trouble with the writes to nodes, by UID, conflicts the rows of conflicts that they meet, and wrote
+	// what was written to them since the last pass.
+	writing   map[string]*writing
+	conflicts map[string]*conflicts
+	wrote     []policy.Step
 	// deaf is since when it has seen no Ready agent on a node that the operator holds, by UID.
 	deaf map[string]time.Time
 
@@ -96,17 +98,18 @@ func NewTerm(c TermConfig) *Term {
 	}
 	c.Cluster.ForgetSlots()
 	return &Term{
-		c:       c,
-		changed: make(chan struct{}, 1),
-		drains:  map[string]*draining{},
-		looks:   map[string]*looking{},
-		checks:  map[string]*checking{},
-		borne:   map[string]*borne{},
-		writing: map[string]*writing{},
-		passed:  map[string]passedOver{},
-		told:    map[string]telling{},
-		shown:   map[string]time.Time{},
-		retry:   retryMin,
+		c:         c,
+		changed:   make(chan struct{}, 1),
+		drains:    map[string]*draining{},
+		looks:     map[string]*looking{},
+		checks:    map[string]*checking{},
+		borne:     map[string]*borne{},
+		writing:   map[string]*writing{},
+		conflicts: map[string]*conflicts{},
+		passed:    map[string]passedOver{},
+		told:      map[string]telling{},
+		shown:     map[string]time.Time{},
+		retry:     retryMin,
 	}
 }
 

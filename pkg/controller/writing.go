@@ -28,12 +28,21 @@ const (
 	writeLate = 5 * time.Minute
 	// calmAfter is how long after that without another failure a node is written to as any other is.
 	calmAfter = 5 * time.Minute
+	// conflictRow is how many conflicts in a row are trouble. One or two are met wherever a kubelet, an agent or another
+	// leader writes to the node at the same moment; so many only where something doesn't stop writing to it.
+	conflictRow = 10
 )
 
 // writing is what this process knows of the trouble with the writes to one node.
 type writing struct {
 	fleet.WriteTrouble
 	pause time.Duration
+}
+
+// conflicts is a row of writes to one node that each met a conflict, with no success in between.
+type conflicts struct {
+	count       int
+	first, last time.Time
 }
 
 // at is the trouble as it is now. No time of it is further away than it was when it was set: the clock may have run ahead then.
@@ -59,11 +68,20 @@ func (t *Term) troubled(uid string) bool {
 	return t.writing[uid] != nil
 }
 
-// failed notes that a write, or the look right before it, failed for this node, in the time that it was given. It reports
-// whether it did: that the API server can't be reached, or has too much to do, is no trouble of one node.
+// failed notes that a write, or the look right before it, failed for this node, in the time that it was given. It
+// reports whether that is trouble of this one node: that the API server can't be reached, or has too much to do, is
+// not, nor is a conflict before there are conflictRow of them.
 func (t *Term) failed(step policy.Step, err error, within time.Duration) bool {
-	message := ""
-	if kube.Slow(err) {
+	now := t.c.Now()
+	message, since := "", now
+	if errors.Is(err, kube.ErrConflict) {
+		row := t.conflicted(step.UID, now)
+		if row.count < conflictRow {
+			return false
+		}
+		message = fmt.Sprintf("something writes to the Node all the time: %d writes in a row met a conflict", conflictRow)
+		since = row.first
+	} else if kube.Slow(err) {
 		message = fmt.Sprintf("the API server has not answered within %s", within)
 	} else if said := kube.Answer(err); said != "" {
 		message = "the API server refuses a write: " + said
@@ -71,7 +89,6 @@ func (t *Term) failed(step policy.Step, err error, within time.Duration) bool {
 	if message == "" {
 		return false
 	}
-	now := t.c.Now()
 	t.mu.Lock()
 	w := t.writing[step.UID]
 	if w == nil {
@@ -82,12 +99,26 @@ func (t *Term) failed(step policy.Step, err error, within time.Duration) bool {
 	w.Message, w.Until, w.Asking = message, now.Add(w.pause), false
 	w.Calm = w.Until.Add(calmAfter)
 	if w.Since.IsZero() {
-		w.Since = now
+		w.Since = since
 	}
 	t.mu.Unlock()
 	t.log(step).WithError(err).Warn("A write to a node failed and will be repeated")
 	t.Changed()
 	return true
+}
+
+// conflicted counts a conflict and returns the row that it belongs to.
+func (t *Term) conflicted(uid string, now time.Time) conflicts {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	row := t.conflicts[uid]
+	if row == nil {
+		row = &conflicts{first: now}
+		t.conflicts[uid] = row
+	}
+	row.count++
+	row.last = now
+	return *row
 }
 
 // writeAside begins to carry out a task on a node whose writes had trouble, unless it is at it. Its end asks for another
@@ -105,13 +136,14 @@ func (t *Term) writeAside(ctx context.Context, task policy.Task) {
 		ctx, cancel := context.WithTimeout(ctx, asideTime)
 		defer cancel()
 		wrote, err := t.writeLooking(ctx, task)
-		if err != nil && !errors.Is(err, kube.ErrConflict) && t.failed(task.Step, err, asideTime) {
+		if err != nil && t.failed(task.Step, err, asideTime) {
 			return
 		}
 		t.mu.Lock()
 		w.Asking = false
 		if wrote {
 			w.Since, w.pause = time.Time{}, 0
+			delete(t.conflicts, task.Step.UID)
 			t.wrote = append(t.wrote, task.Step)
 		}
 		if err != nil && !errors.Is(err, kube.ErrConflict) {
@@ -177,7 +209,8 @@ func (t *Term) tellOfWrite(step policy.Step) {
 	t.tellOfStep(step)
 }
 
-// forgetWriting ends what is over, and what is of nodes that are gone.
+// forgetWriting ends what is over, and what is of nodes that are gone. A row of conflicts is over when none was added
+// to it for as long as trouble lasts: what was to be written has been done by another, or is not wanted any more.
 func (t *Term) forgetWriting(s fleet.Snapshot) {
 	here := map[string]bool{}
 	for i := range s.Nodes {
@@ -186,6 +219,11 @@ func (t *Term) forgetWriting(s fleet.Snapshot) {
 	for uid, w := range t.writing {
 		if !w.Asking && (!here[uid] || !s.Now.Before(w.Calm)) {
 			delete(t.writing, uid)
+		}
+	}
+	for uid, row := range t.conflicts {
+		if !here[uid] || s.Now.Sub(row.last) >= writeLate+calmAfter {
+			delete(t.conflicts, uid)
 		}
 	}
 }

@@ -21,12 +21,13 @@ import (
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
 
 // A pass waits for a few writes that take too long, each for a short time, and for none of those nodes again: the others
 // are written to as soon as that is over, however many are slow (S8, L3).
-func TestAPassWaitsForFewSlowWrites(t *testing.T) {
+func TestAttackSlowWrites(t *testing.T) {
 	for _, tc := range []struct{ slow, passes int }{{0, 1}, {1, 1}, {3, 2}, {20, 7}} {
 		t.Run(fmt.Sprintf("%d slow", tc.slow), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -62,25 +63,29 @@ func TestAPassWaitsForFewSlowWrites(t *testing.T) {
 // A node whose writes fail is written to ever more rarely, and people are told of it once, and warned once it lasts (S9);
 // the first success is the end of that. A write that gets no answer may be carried out after all: what stands is looked at
 // before the next one.
-func TestWritesBackOff(t *testing.T) {
+func TestAttackWritesWithoutEnd(t *testing.T) {
 	for _, tc := range []struct {
-		name   string
-		write  func(context.Context) (lands bool, err error)
+		name  string
+		write func(context.Context) (lands bool, err error)
+		// busy: something else writes to it whenever it is looked at.
+		busy   bool
 		says   string
 		writes [2]int
 	}{
-		{"refused", refuses, "the API server refuses a write: nodes \"n00\" is forbidden: not that one", [2]int{14, 18}},
-		{"a webhook that fails", fails, "the API server refuses a write: Internal error occurred: failed calling webhook", [2]int{14, 18}},
-		{"too slow", hangs, "the API server has not answered within 30s", [2]int{12, 18}},
+		{"refused", refuses, false, "the API server refuses a write: nodes \"n00\" is forbidden: not that one", [2]int{14, 18}},
+		{"a webhook that fails", fails, false, "the API server refuses a write: Internal error occurred: failed calling webhook", [2]int{14, 18}},
+		{"too slow", hangs, false, "the API server has not answered within 30s", [2]int{12, 18}},
+		{"overtaken", overtaken, false, overtakenSays, [2]int{conflictRow + 13, conflictRow + 17}},
+		{"overtaken also when looked at", overtaken, true, overtakenSays, [2]int{conflictRow, conflictRow}},
 		{"too slow, and done all the same", func(ctx context.Context) (bool, error) {
 			_, err := hangs(ctx)
 			return true, err
-		}, "the API server has not answered within 5s", [2]int{1, 1}},
+		}, false, "the API server has not answered within 5s", [2]int{1, 1}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := newScripted(3)
-				c.writes["n00"] = tc.write
+				c.writes["n00"], c.busy["n00"] = tc.write, tc.busy
 				term := c.term()
 				ctx, stop := context.WithCancel(t.Context())
 				go term.Run(ctx)
@@ -103,6 +108,7 @@ func TestWritesBackOff(t *testing.T) {
 				}
 				c.mu.Lock()
 				delete(c.writes, "n00")
+				delete(c.busy, "n00")
 				c.mu.Unlock()
 				time.Sleep(writeLate + time.Second)
 				synctest.Wait()
@@ -142,6 +148,66 @@ func TestSlowForEveryNode(t *testing.T) {
 	})
 }
 
+// A node in the operator's hands whose root writes to it all the time keeps its place no longer than one that refuses all
+// writes: it is Lost after the return deadline, and lends its place on (S8, L3), whenever the conflicts are met.
+func TestAttackConflictsKeepAPlace(t *testing.T) {
+	for _, busy := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newScripted(2)
+			// Without a cordon its disruption is to be given back, which takes a write.
+			n, began := c.nodes["n00"], time.Now().Add(-2*time.Hour)
+			n.BootID, n.OSVersion, n.AgentPod, n.AgentReady = "b1", "1.1.0", true, true
+			n.Marks = marker.Marks{
+				Intent: marker.Intent{ID: "i1", Action: marker.ActionPrepareUpdate, Target: "1.2.0", RebootFrom: "b1", Time: began, Until: began.Add(time.Hour)},
+				Report: marker.Report{ActiveID: "i1", State: marker.StateReady, Current: "1.1.0", BootID: "b1", Protocol: 2}, Disruption: &marker.Disruption{Since: began},
+			}
+			c.nodes["n00"], c.views["n00"] = n, n
+			c.writes["n00"], c.busy["n00"] = overtaken, busy
+			term := c.term()
+			ctx, stop := context.WithCancel(t.Context())
+			go term.Run(ctx)
+			for _, tc := range []struct {
+				after  time.Duration
+				reason policy.Reason
+				lent   int
+			}{{time.Minute, policy.ReasonWriteFailing, 0}, {14 * time.Minute, policy.ReasonLost, 1}, {time.Hour, policy.ReasonLost, 1}} {
+				time.Sleep(tc.after)
+				out, err := term.Plan(ctx)
+				assert.NilError(t, err)
+				assert.Equal(t, out.Nodes[0].Reason, tc.reason, out.Nodes[0].Sentence.String())
+				assert.Equal(t, out.Lent, tc.lent)
+			}
+			stop()
+			synctest.Wait()
+		})
+	}
+}
+
+// A few conflicts are no trouble, for kubelets, agents and another leader write as well: the node is written to at once,
+// and nothing is told of it. Those of long ago don't count.
+func TestFewConflicts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newScripted(1)
+		left := conflictRow - 1
+		c.writes["n00"] = func(context.Context) (bool, error) {
+			if left--; left >= 0 {
+				return false, kube.ErrConflict
+			}
+			return true, nil
+		}
+		term := c.term()
+		term.conflicts["uid-n00"] = &conflicts{count: conflictRow - 1, last: time.Now().Add(-writeLate - calmAfter)}
+		ctx, stop := context.WithCancel(t.Context())
+		go term.Run(ctx)
+		time.Sleep(time.Second)
+		assert.Equal(t, c.untouched(0), 0)
+		assert.Equal(t, len(c.told("n00", policy.ReasonWriteFailing)), 0)
+		assert.Equal(t, len(term.conflicts), 0)
+		stop()
+		synctest.Wait()
+	})
+}
+
 // What the API server answers to anything is held against no node.
 func TestNoNodesTrouble(t *testing.T) {
 	for _, err := range []error{syscall.ECONNREFUSED, apierrors.NewTooManyRequests("later", 1), apierrors.NewUnauthorized("who?"), apierrors.NewServiceUnavailable("later")} {
@@ -173,6 +239,11 @@ func fails(context.Context) (bool, error) {
 	return false, apierrors.NewInternalError(fmt.Errorf("failed calling webhook"))
 }
 
+// overtaken meets a write of something else.
+func overtaken(context.Context) (bool, error) { return false, kube.ErrConflict }
+
+const overtakenSays = "something writes to the Node all the time: 10 writes in a row met a conflict"
+
 // scripted is a cluster of nodes that are new to the operator, with how writes to some of them go.
 type scripted struct {
 	Cluster
@@ -180,12 +251,15 @@ type scripted struct {
 	// nodes are as they are stored, views as this process sees them: what was written without an answer only a live look shows.
 	nodes, views map[string]fleet.Node
 	writes       map[string]func(ctx context.Context) (lands bool, err error)
-	asked        map[string]int
-	events       []string
+	// busy are the nodes to which something else writes right before each live look.
+	busy   map[string]bool
+	landed map[string]bool
+	asked  map[string]int
+	events []string
 }
 
 func newScripted(n int) *scripted {
-	c := &scripted{nodes: map[string]fleet.Node{}, writes: map[string]func(context.Context) (bool, error){}, asked: map[string]int{}}
+	c := &scripted{nodes: map[string]fleet.Node{}, writes: map[string]func(context.Context) (bool, error){}, busy: map[string]bool{}, landed: map[string]bool{}, asked: map[string]int{}}
 	for i := range n {
 		c.nodes[name(i)] = fleet.Node{Name: name(i), UID: "uid-" + name(i), ResourceVersion: "1", Interface: fleet.InterfaceUpdateAPI, Ready: true}
 	}
@@ -199,13 +273,13 @@ func (c *scripted) term() *Term {
 	return NewTerm(TermConfig{Cluster: c, Events: c, Policies: c, Now: time.Now, Metrics: NewMetrics(nil), Log: log})
 }
 
-// untouched counts the nodes, but for the first ones, that are still as they were.
+// untouched counts the nodes, but for the first ones, to which nothing was written.
 func (c *scripted) untouched(first int) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	count := 0
 	for i := first; i < len(c.nodes); i++ {
-		if c.nodes[name(i)].ResourceVersion == "1" {
+		if !c.landed[name(i)] {
 			count++
 		}
 	}
@@ -239,6 +313,10 @@ func (c *scripted) Live(_ context.Context, node string) (fleet.Node, bool, error
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n, there := c.nodes[node]
+	if c.busy[node] {
+		n.ResourceVersion = next(n.ResourceVersion)
+		c.nodes[node] = n
+	}
 	c.views[node] = n
 	return n, there, nil
 }
@@ -259,9 +337,8 @@ func (c *scripted) Write(ctx context.Context, node string, change *policy.Change
 		return kube.ErrConflict
 	}
 	if lands {
-		version, _ := strconv.Atoi(n.ResourceVersion)
-		n.Marks, n.ResourceVersion = change.Marks, strconv.Itoa(version+1)
-		c.nodes[node] = n
+		n.Marks, n.ResourceVersion = change.Marks, next(n.ResourceVersion)
+		c.nodes[node], c.landed[node] = n, true
 	}
 	if err == nil {
 		c.views[node] = n
@@ -269,8 +346,15 @@ func (c *scripted) Write(ctx context.Context, node string, change *policy.Change
 	return err
 }
 
-func (c *scripted) State(context.Context) (kube.State, error) { return kube.State{}, nil }
-func (c *scripted) ForgetSlots()                              {}
+func next(version string) string {
+	n, _ := strconv.Atoi(version)
+	return strconv.Itoa(n + 1)
+}
+
+func (c *scripted) State(context.Context) (kube.State, error)                           { return kube.State{}, nil }
+func (c *scripted) ForgetSlots()                                                        {}
+func (c *scripted) ChangeSlots(context.Context, map[string]string, []string) error      { return nil }
+func (c *scripted) RecordVersions(context.Context, []string, []string, time.Time) error { return nil }
 
 func (c *scripted) Current() kube.PolicyState {
 	return kube.PolicyState{Settings: policy.DefaultSettings()}

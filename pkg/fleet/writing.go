@@ -3,7 +3,7 @@ package fleet
 import "time"
 
 // WriteTrouble is what this process has had with its writes to one node lately: the API server refused them, or took
-// longer than a pass waits for one.
+// longer than a pass waits for one, or they met one conflict after another.
 type WriteTrouble struct {
 	// Message is a sentence on the last of them.
 	Message string

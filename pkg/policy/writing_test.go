@@ -37,7 +37,7 @@ func due(n *fleet.Node) {
 
 // A node whose writes fail gets no step that writes before its next try, and says so (S9); what only looks goes on, and
 // what is troubling for another reason is still called by that.
-func TestWritesThatFail(t *testing.T) {
+func TestAttackWritesThatFail(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
 		changes []change
@@ -89,7 +89,7 @@ func TestWritesThatFail(t *testing.T) {
 // A node that can't be written to keeps nobody waiting (S8, L3): it is granted no slot, its place among those that stage
 // is free once its time is over, and one in our hands lends its place on like a Lost one once it has been out of reach for
 // long, as far as maxLost goes (S1).
-func TestOthersGoOnBesideWritesThatFail(t *testing.T) {
+func TestAttackPlacesOfWritesThatFail(t *testing.T) {
 	expired := issued(time.Hour)
 	for _, tc := range []struct {
 		name string
