@@ -120,16 +120,19 @@ func TestMissingWallIsTold(t *testing.T) {
 	after(30 * time.Second)
 	assert.Equal(t, asked, 1)
 	err = nil
-	assert.Assert(t, strings.Contains(after(30*time.Second), warning))
+	assert.Assert(t, !strings.Contains(after(30*time.Second), warning), "the policy may have been applied a moment ago")
+	assert.Assert(t, term.askForWall(t.Context(), "a", at).Equal(at.Add(10*time.Second)))
+	assert.Assert(t, strings.Contains(after(10*time.Second), warning))
 	after(time.Minute)
-	assert.Equal(t, asked, 2)
+	assert.Equal(t, asked, 3)
 	assert.DeepEqual(t, events.events, []string{"policy WallMissing true"})
 	assert.Assert(t, term.askForWall(t.Context(), "a", at).Equal(at.Add(4*time.Minute)), "it is asked for again though nothing else happens")
 	stands = true
 	assert.Assert(t, !strings.Contains(after(4*time.Minute), warning))
 	after(59 * time.Minute)
-	assert.Equal(t, asked, 3)
+	assert.Equal(t, asked, 4)
 	stands = false
 	after(time.Minute)
+	after(10 * time.Second)
 	assert.DeepEqual(t, events.events, []string{"policy WallMissing true", "policy WallMissing true"})
 }
