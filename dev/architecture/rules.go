@@ -30,6 +30,7 @@ var places = map[string]place{
 	"pkg/policy/window": {layer: layerPure},
 	"pkg/policy/file":   {layer: layerPure, beside: []string{"pkg/marker", "pkg/policy/window"}},
 
+	"pkg/connlimit": {layer: layerPure},
 	"pkg/telemetry": {layer: layerEdge},
 	"pkg/alert":     {layer: layerEdge},
 	"pkg/drain":     {layer: layerEdge, beside: []string{"pkg/telemetry"}},

@@ -77,6 +77,12 @@ func says(protocol string, text func(token string) string) sloth {
 	}
 }
 
+// scrapeUnread asks for metrics many times, at the port that has them, and reads none.
+func scrapeUnread(ctx context.Context, raw net.Conn, _ *tls.Config, _ string) {
+	_, _ = io.WriteString(raw, strings.Repeat("GET /metrics HTTP/1.1\r\nHost: p\r\n\r\n", 40))
+	<-ctx.Done()
+}
+
 func drain(raw net.Conn) { _, _ = io.Copy(io.Discard, raw) }
 
 func frameOf(kind, flags byte, stream uint32, payload string) string {
@@ -126,8 +132,8 @@ func hpackText(s string) string {
 }
 
 // TestAttackSloth lets 10,000 connections of every kind of sloth at a proxy's process, with the memory of the manifest,
-// and holds that agents' writes take less than a second meanwhile, those of new ones too, and that the process never
-// occupies what its container may.
+// some of them at its port of probes and metrics. It holds that agents' writes take less than a second meanwhile,
+// those of new ones too, that probes are answered, and that the process never occupies what its container may.
 func TestAttackSloth(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it opens 10,000 connections to a process")
@@ -170,7 +176,11 @@ func TestAttackSloth(t *testing.T) {
 				}
 				// One of these addresses is the agents' own too: a NAT's.
 				d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, byte(1+i%8))}}
-				raw, err := d.DialContext(attack, "tcp", p.address)
+				address, do := p.address, sloths[kinds[i%len(kinds)]]
+				if i%50 == 0 {
+					address, do = p.probes, scrapeUnread
+				}
+				raw, err := d.DialContext(attack, "tcp", address)
 				if err != nil {
 					continue
 				}
@@ -179,7 +189,7 @@ func TestAttackSloth(t *testing.T) {
 				wg.Go(func() {
 					defer raw.Close()
 					defer stop()
-					sloths[kinds[i%len(kinds)]](attack, raw, config, forged(token, i))
+					do(attack, raw, config, forged(token, i))
 				})
 			}
 		})
@@ -192,6 +202,7 @@ func TestAttackSloth(t *testing.T) {
 	for i := 1; int(next.Load()) < count || len(fresh) < 5; i++ {
 		<-turn.C
 		took = append(took, write(ctx))
+		assert.NilError(t, p.ready())
 		fresh = append(fresh, c.writer(p, fmt.Sprintf("sloth-%d", i))(ctx))
 	}
 	most := p.most(t)
@@ -209,7 +220,8 @@ func TestAttackSloth(t *testing.T) {
 // proxyProcess is the real program with the memory that the manifest gives to it.
 type proxyProcess struct {
 	*process.Process
-	address string
+	// address is for agents, probes for probes and metrics.
+	address, probes string
 	// limit is what its container may occupy, in bytes.
 	limit int64
 }
@@ -245,22 +257,26 @@ func (c *cluster) process() *proxyProcess {
 	assert.NilError(c.t, err)
 	defer log.Close()
 	cmd.Stdout, cmd.Stderr = log, log
-	p := &proxyProcess{address: serve, limit: workload.Container().Resources.Limits.Memory().Value()}
+	p := &proxyProcess{address: serve, probes: probes, limit: workload.Container().Resources.Limits.Memory().Value()}
 	p.Process, err = process.Start(cmd)
 	assert.NilError(c.t, err)
 	c.t.Cleanup(func() { p.Stop(10 * time.Second) })
-	until(c.t, func() error {
-		res, err := http.Get("http://" + probes + "/readyz")
-		if err != nil {
-			return err
-		}
-		defer res.Body.Close()
-		if res.StatusCode != http.StatusOK {
-			return errors.Errorf("%s: %s", res.Status, process.LogTail(logPath, 2048))
-		}
-		return nil
-	})
+	until(c.t, func() error { return errors.WithMessage(p.ready(), process.LogTail(logPath, 2048)) })
 	return p
+}
+
+// ready is a kubelet's probe, with its timeout.
+func (p *proxyProcess) ready() error {
+	client := http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	res, err := client.Get("http://" + p.probes + "/readyz")
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		return errors.New(res.Status)
+	}
+	return nil
 }
 
 func (c *cluster) freeAddress() string {

@@ -6,13 +6,14 @@ import (
 	"math"
 	"net"
 	"net/http"
-	"net/netip"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/pkg/errors"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/connlimit"
 )
 
 const (
@@ -32,20 +33,19 @@ const (
 )
 
 // connections is a listener that bounds what is connected. Strangers are all until a good token was shown on their
-// connection: of those there is a most, and above it the address that has most of them loses its oldest one. So
-// neither a stranger elsewhere nor one that does nothing keeps an agent out, and agents lose nothing to strangers.
+// connection: of those there is a most. Neither a stranger elsewhere nor one that does nothing keeps an agent out, and
+// agents lose nothing to strangers.
 type connections struct {
 	net.Listener
-	most int
 
-	mu sync.Mutex
-	// Both are in the order in which they came; strangers by address, agents by their pods' UIDs.
-	strangers, agents map[string][]*connection
-	count             int
+	mu        sync.Mutex
+	strangers *connlimit.Limit[*connection]
+	// agents are by their pods' UIDs, in the order in which they came.
+	agents map[string][]*connection
 }
 
 func limitConnections(l net.Listener, most int) *connections {
-	return &connections{Listener: l, most: most, strangers: map[string][]*connection{}, agents: map[string][]*connection{}}
+	return &connections{Listener: l, strangers: connlimit.New[*connection](most), agents: map[string][]*connection{}}
 }
 
 // Accept returns the next connection, in the place of another one where there are too many.
@@ -58,61 +58,36 @@ func (l *connections) Accept() (net.Conn, error) {
 		_ = t.SetReadBuffer(readBuffer)
 		_ = t.SetWriteBuffer(writeBuffer)
 	}
-	c := &connection{Conn: accepted, of: l, source: source(accepted.RemoteAddr().String())}
+	c := &connection{Conn: accepted, of: l}
 	c.left.Store(strangerBytes)
-	if over := l.add(c); over != nil {
+	l.mu.Lock()
+	c.end = time.AfterFunc(strangerTime, func() { _ = c.Close() })
+	over, full := l.strangers.Add(connlimit.Source(accepted.RemoteAddr().String()), c)
+	l.mu.Unlock()
+	if full {
 		_ = over.Close()
 	}
 	return c, nil
-}
-
-// add returns which one has to go.
-func (l *connections) add(c *connection) (over *connection) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	c.end = time.AfterFunc(strangerTime, func() { _ = c.Close() })
-	l.strangers[c.source] = append(l.strangers[c.source], c)
-	if l.count++; l.count <= l.most {
-		return nil
-	}
-	heaviest := c.source
-	for s, of := range l.strangers {
-		if len(of) > len(l.strangers[heaviest]) {
-			heaviest = s
-		}
-	}
-	return l.strangers[heaviest][0]
-}
-
-// drop takes a connection out of a list, and reports whether it was there.
-func drop(from map[string][]*connection, key string, c *connection) bool {
-	i := slices.Index(from[key], c)
-	if i < 0 {
-		return false
-	}
-	if from[key] = slices.Delete(from[key], i, i+1); len(from[key]) == 0 {
-		delete(from, key)
-	}
-	return true
 }
 
 func (l *connections) remove(c *connection) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c.end.Stop()
-	if drop(l.strangers, c.source, c) {
-		l.count--
+	l.strangers.Remove(c)
+	i := slices.Index(l.agents[c.agent], c)
+	if i < 0 {
+		return
 	}
-	if c.agent != "" {
-		drop(l.agents, c.agent, c)
+	if l.agents[c.agent] = slices.Delete(l.agents[c.agent], i, i+1); len(l.agents[c.agent]) == 0 {
+		delete(l.agents, c.agent)
 	}
 }
 
 // connection is one with what is known of its peer.
 type connection struct {
 	net.Conn
-	of     *connections
-	source string
+	of *connections
 	// left is how many bytes may still be read.
 	left atomic.Int64
 	// end closes the connection of a stranger, agent is the pod's UID that was proven, empty for a stranger; of.mu
@@ -152,10 +127,9 @@ func (l *connections) prove(c *connection, pod string) (over *connection) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	// One that is no stranger's is closed, or proven.
-	if !drop(l.strangers, c.source, c) {
+	if !l.strangers.Remove(c) {
 		return nil
 	}
-	l.count--
 	c.end.Stop()
 	c.agent = pod
 	c.left.Store(math.MaxInt64)
@@ -194,17 +168,4 @@ func withConnection(ctx context.Context, c net.Conn) context.Context {
 func connectionOf(r *http.Request) *connection {
 	c, _ := r.Context().Value(connectionKey{}).(*connection)
 	return c
-}
-
-// source is what strangers are told apart by: an address, of IPv6 the network that a host has to itself.
-func source(remote string) string {
-	at, err := netip.ParseAddrPort(remote)
-	if err != nil {
-		return remote
-	}
-	address := at.Addr().Unmap().WithZone("")
-	if network, err := address.Prefix(64); err == nil && address.Is6() {
-		return network.String()
-	}
-	return address.String()
 }

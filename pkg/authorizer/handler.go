@@ -10,6 +10,7 @@ import (
 	"github.com/pkg/errors"
 	"github.com/sirupsen/logrus"
 
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/connlimit"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/telemetry"
 )
 
@@ -48,7 +49,7 @@ type asked struct {
 }
 
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	address, conn, token := source(r.RemoteAddr), connectionOf(r), bearer(r)
+	address, conn, token := connlimit.Source(r.RemoteAddr), connectionOf(r), bearer(r)
 	who, err := h.reviewer.identify(r.Context(), token, address)
 	refusal := who.refusal
 	if err != nil {

@@ -1,4 +1,7 @@
 package telemetry
 
-// Mux is for tests that need no listener.
-var Mux = mux
+// Mux is for tests that need no listener, ServeOn for those that have their own.
+var (
+	Mux     = mux
+	ServeOn = serve
+)

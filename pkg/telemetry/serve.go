@@ -22,13 +22,18 @@ const (
 )
 
 const (
-	// readTimeout bounds the request, answerTimeout request and answer together.
-	readTimeout   = 10 * time.Second
-	answerTimeout = 30 * time.Second
-	idleTimeout   = time.Minute
+	// readTimeout bounds the request. answerTimeout bounds the answer, furtherTimeout that of a further path, which may
+	// have some MB for a slow reader.
+	readTimeout    = 5 * time.Second
+	answerTimeout  = 10 * time.Second
+	furtherTimeout = 30 * time.Second
+	idleTimeout    = 10 * time.Second
+	// furtherAtOnce is how many requests of further paths are answered at once, turnTimeout how long another one waits.
+	furtherAtOnce = 2
+	turnTimeout   = 10 * time.Second
 	// graceTimeout is for answers in flight when the server is told to end.
 	graceTimeout = 5 * time.Second
-	maxHeader    = 16 << 10
+	maxHeader    = 4 << 10
 )
 
 // Config says what Serve serves.
@@ -38,7 +43,7 @@ type Config struct {
 	// Ready and Healthy answer the probes: nil is fine, an error is the text of a 503. A probe without a
 	// function always answers ok.
 	Ready, Healthy func() error
-	// Handlers are further paths, such as /plan.
+	// Handlers are further paths, such as /plan. Their answers may be large: two are made at once, and each has 30 s.
 	Handlers map[string]http.Handler
 	Log      logrus.FieldLogger
 }
@@ -66,7 +71,7 @@ func serve(ctx context.Context, l net.Listener, cfg Config) error {
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 	}
 	failed := make(chan error, 1)
-	go func() { failed <- srv.Serve(l) }()
+	go func() { failed <- srv.Serve(limitConnections(l)) }()
 	select {
 	case err := <-failed:
 		return errors.Wrapf(err, "serving metrics and probes on %q", l.Addr())
@@ -91,10 +96,30 @@ func mux(cfg Config) http.Handler {
 	}))
 	m.Handle("GET "+PathHealth, probe(cfg.Healthy))
 	m.Handle("GET "+PathReady, probe(cfg.Ready))
+	turn := make(chan struct{}, furtherAtOnce)
 	for path, h := range cfg.Handlers {
-		m.Handle(path, h)
+		m.Handle(path, inTurn(turn, h))
 	}
 	return m
+}
+
+// inTurn holds back an answer while others are made and read, for each of them may be large.
+func inTurn(turn chan struct{}, h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		control := http.NewResponseController(w)
+		_ = control.SetWriteDeadline(time.Now().Add(turnTimeout + answerTimeout))
+		wait, cancel := context.WithTimeout(r.Context(), turnTimeout)
+		defer cancel()
+		select {
+		case turn <- struct{}{}:
+		case <-wait.Done():
+			http.Error(w, "too many ask for this at the same time: try again", http.StatusServiceUnavailable)
+			return
+		}
+		defer func() { <-turn }()
+		_ = control.SetWriteDeadline(time.Now().Add(furtherTimeout))
+		h.ServeHTTP(w, r)
+	})
 }
 
 func probe(check func() error) http.Handler {

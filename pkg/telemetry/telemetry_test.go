@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/pkg/errors"
@@ -73,31 +74,41 @@ func (l listening) Fire(e *logrus.Entry) error {
 	return nil
 }
 
-func TestServe(t *testing.T) {
+// serve returns the address of a server that lives as long as the test, and how to end it earlier.
+func serve(t *testing.T, cfg telemetry.Config) (addr string, end func()) {
+	t.Helper()
 	log, _ := logtest.NewNullLogger()
 	log.SetLevel(logrus.DebugLevel)
 	up := make(listening, 1)
 	log.AddHook(up)
-	registry := prometheus.NewRegistry()
-	telemetry.RegisterBuildInfo(registry, "test")
-	ready := make(chan error, 2)
-	ready <- errors.New("not yet")
-	ready <- nil
+	cfg.Log = log
 	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error)
-	go func() {
-		ended <- telemetry.Serve(ctx, "127.0.0.1:0", telemetry.Config{
-			Gatherer: registry, Log: log,
-			Ready:    func() error { return <-ready },
-			Handlers: map[string]http.Handler{"/plan": http.NotFoundHandler()},
-		})
-	}()
-	var addr string
+	ended := make(chan error, 1)
+	go func() { ended <- telemetry.Serve(ctx, "127.0.0.1:0", cfg) }()
+	end = sync.OnceFunc(func() {
+		cancel()
+		assert.Check(t, <-ended)
+	})
+	t.Cleanup(end)
 	select {
 	case addr = <-up:
 	case err := <-ended:
 		t.Fatal(err)
 	}
+	return addr, end
+}
+
+func TestServe(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	telemetry.RegisterBuildInfo(registry, "test")
+	ready := make(chan error, 2)
+	ready <- errors.New("not yet")
+	ready <- nil
+	addr, end := serve(t, telemetry.Config{
+		Gatherer: registry,
+		Ready:    func() error { return <-ready },
+		Handlers: map[string]http.Handler{"/plan": http.NotFoundHandler()},
+	})
 	status, body := get(t, "http://"+addr+"/readyz")
 	assert.Equal(t, status, 503)
 	assert.Equal(t, body, "not yet\n")
@@ -110,8 +121,7 @@ func TestServe(t *testing.T) {
 	status, body = get(t, "http://"+addr+"/metrics")
 	assert.Equal(t, status, 200)
 	assert.Assert(t, strings.Contains(body, `bottlerocket_update_build_info{component="test"`), body)
-	cancel()
-	assert.NilError(t, <-ended)
+	end()
 }
 
 func TestServeOnABadAddressFailsAtOnce(t *testing.T) {
