@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-jose/go-jose/v4"
 	"github.com/pkg/errors"
 	"gotest.tools/v3/assert"
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -242,4 +243,67 @@ func TestAttackFlush(t *testing.T) {
 		ask(fmt.Sprint(time.Now().UnixNano()))
 	}
 	assert.Equal(t, verdict(ask("good")), orAllowed(""))
+}
+
+// TestAttackTokensOfAPod holds that root on a node, which gets any number of tokens of its agent's pod from the API
+// server, has few of them reviewed, whether they are good or the pod is gone, and that neither other agents nor an open
+// watch of that pod feels it.
+func TestAttackTokensOfAPod(t *testing.T) {
+	for _, good := range []bool{true, false} {
+		t.Run(fmt.Sprintf("good=%t", good), func(t *testing.T) {
+			w := newReviewWorld()
+			w.set(func(string) (authenticationv1.TokenReviewStatus, error) {
+				if good {
+					return goodReview(agent), nil
+				}
+				return authenticationv1.TokenReviewStatus{}, nil
+			})
+			var tokens []string
+			for i := range 100 {
+				tokens = append(tokens, signedJWT(fmt.Sprint(i)))
+			}
+			const seconds = 120
+			for second := range seconds {
+				w.at(noon.Add(time.Duration(second) * time.Second))
+				for _, token := range tokens {
+					_, err := w.identify(t.Context(), token, "10.0.0.1")
+					assert.NilError(t, err)
+				}
+			}
+			assert.Assert(t, w.asked.Load() <= podReviewBurst+podReviewsPerSecond*seconds, "%d reviews", w.asked.Load())
+
+			w.set(func(string) (authenticationv1.TokenReviewStatus, error) { return goodReview(agent), nil })
+			v, err := w.ask(t.Context(), tokens[99], w.signedReview)
+			assert.NilError(t, err)
+			assert.Equal(t, verdict(v.refusal), orAllowed(""), "a watch of that pod")
+			claims := testClaims("other")
+			claims["kubernetes.io"].(map[string]any)["pod"] = map[string]string{"name": "other", "uid": "other"}
+			v, err = w.identify(t.Context(), sign(jose.ES256, testKey, testKeyID, claims), "10.0.0.1")
+			assert.NilError(t, err)
+			assert.Equal(t, verdict(v.refusal), orAllowed(""), "another agent")
+		})
+	}
+}
+
+// TestBusyAgentIsReviewed holds that an agent that never rests, with a new token each hour, is refused no review, also
+// after an outage in which it tried again and again.
+func TestBusyAgentIsReviewed(t *testing.T) {
+	w := newReviewWorld()
+	token := ""
+	for second := range 3 * 3600 {
+		if second%3600 == 0 {
+			token = signedJWT(fmt.Sprint(second))
+		}
+		w.at(noon.Add(time.Duration(second) * time.Second))
+		down := second/600 == 5
+		w.set(func(string) (authenticationv1.TokenReviewStatus, error) {
+			if down {
+				return authenticationv1.TokenReviewStatus{}, errors.New("down")
+			}
+			return goodReview(agent), nil
+		})
+		v, err := w.identify(t.Context(), token, "10.0.0.1")
+		assert.Assert(t, down || err == nil, "%v", err)
+		assert.Equal(t, verdict(v.refusal), orAllowed(""), "after %d s", second)
+	}
 }

@@ -11,6 +11,10 @@ const (
 	// and for all together, of those that anybody could have made up. One that is good costs nothing in the end.
 	badTokensPerSecond, badTokenBurst       = 1, 20
 	allBadTokensPerSecond, allBadTokenBurst = 50, 100
+	// podReviewsPerSecond and podReviewBurst are how many reviews one pod has of tokens that the API server made, good or
+	// not. An agent needs half of that at most: one in reviewFor, and another one for the new token of each hour. What
+	// its watch asks for isn't counted.
+	podReviewsPerSecond, podReviewBurst = 0.2, 10
 	// madeUpAtOnce and signedAtOnce are how many reviews are under way at once: of tokens that may be made up, and of
 	// those that were good before or have a good signature. The latter also sets the pace at which agents that come
 	// together go on to their requests: with 64, an API server refused some of 500 for their number, with 16 none.

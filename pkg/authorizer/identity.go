@@ -43,6 +43,8 @@ type reviewer struct {
 	// gate is for tokens that anybody could have made up, signed bounds the reviews of the others.
 	gate   *gate
 	signed chan struct{}
+	// pods are allowances for reviews of the others, by the UIDs of the tokens' pods.
+	pods *kept[string, *allowance]
 	// flights are the reviews under way, by the tokens' hashes.
 	flights singleflight.Group
 }
@@ -55,7 +57,8 @@ type review struct {
 
 func newReviewer(client kubernetes.Interface, k *keys, audience, namespace, account string, now func() time.Time) *reviewer {
 	return &reviewer{client: client, audience: audience, account: "system:serviceaccount:" + namespace + ":" + account, now: now,
-		keys: k, reviews: newReviews(), gate: newGate(now), signed: make(chan struct{}, signedAtOnce)}
+		keys: k, reviews: newReviews(), gate: newGate(now), signed: make(chan struct{}, signedAtOnce),
+		pods: newKept[string](func() *allowance { return newAllowance(podReviewsPerSecond, podReviewBurst, now) })}
 }
 
 // identify returns whose token it is. An error of the API server is never remembered.
@@ -67,9 +70,6 @@ func (r *reviewer) identify(ctx context.Context, text, address string) (review, 
 	if last != nil {
 		return *last, nil
 	}
-	if good {
-		return r.ask(ctx, text, nil)
-	}
 	t, ok := readToken(text)
 	if !ok {
 		return review{refusal: r.notValid()}, nil
@@ -77,30 +77,23 @@ func (r *reviewer) identify(ctx context.Context, text, address string) (review, 
 	if refusal := r.told(t); refusal != nil {
 		return review{refusal: refusal}, nil
 	}
-	if r.keys.signed(t) {
-		return r.ask(ctx, text, nil)
+	if good || r.keys.signed(t) {
+		return r.ask(ctx, text, r.paidByPod(t.Kubernetes.Pod.UID))
 	}
-	return r.ask(ctx, text, &address)
+	return r.ask(ctx, text, r.paidByAddress(address))
 }
 
-// ask reviews a token now, once for all that ask for it meanwhile, and remembers the answer for a while. A token that
-// anybody could have made up comes with the address that pays for it. A review that was begun goes on without those
-// that asked for it: that they go away spares nothing.
-func (r *reviewer) ask(ctx context.Context, text string, payer *string) (review, error) {
+// reviewing is a way to have a token reviewed.
+type reviewing func(ctx context.Context, text string, hash [sha256.Size]byte) (review, error)
+
+// ask reviews a token now, once for all that ask for it meanwhile, and remembers the answer for a while. A review that
+// was begun goes on without those that asked for it: that they go away spares nothing.
+func (r *reviewer) ask(ctx context.Context, text string, do reviewing) (review, error) {
 	hash := sha256.Sum256([]byte(text))
 	answer := r.flights.DoChan(string(hash[:]), func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTime)
 		defer cancel()
-		if payer == nil {
-			return r.signedReview(ctx, text, hash)
-		}
-		leave, refusal := r.gate.enter(ctx, *payer)
-		if refusal != nil {
-			return review{refusal: refusal}, nil
-		}
-		v, err := r.review(ctx, text, hash)
-		leave(err == nil && v.refusal == nil)
-		return v, err
+		return do(ctx, text, hash)
 	})
 	select {
 	case <-ctx.Done():
@@ -108,6 +101,35 @@ func (r *reviewer) ask(ctx context.Context, text string, payer *string) (review,
 	case a := <-answer:
 		v, _ := a.Val.(review)
 		return v, a.Err
+	}
+}
+
+// paidByAddress is for a token that anybody could have made up.
+func (r *reviewer) paidByAddress(address string) reviewing {
+	return func(ctx context.Context, text string, hash [sha256.Size]byte) (review, error) {
+		leave, refusal := r.gate.enter(ctx, address)
+		if refusal != nil {
+			return review{refusal: refusal}, nil
+		}
+		v, err := r.review(ctx, text, hash)
+		leave(err == nil && v.refusal == nil)
+		return v, err
+	}
+}
+
+// paidByPod is for a token that the API server made: its claims can be trusted to name the pod, though it may not be good
+// any more. An error is given back, so that an outage costs an agent nothing.
+func (r *reviewer) paidByPod(uid string) reviewing {
+	return func(ctx context.Context, text string, hash [sha256.Size]byte) (review, error) {
+		own := r.pods.of(uid)
+		if !own.take() {
+			return review{refusal: refuse(ReasonTooMany, "this pod shows too many tokens")}, nil
+		}
+		v, err := r.signedReview(ctx, text, hash)
+		if err != nil {
+			own.giveBack()
+		}
+		return v, err
 	}
 }
 

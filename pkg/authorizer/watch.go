@@ -89,12 +89,13 @@ func (h *handler) keepTrust(ctx context.Context, end func(), a asked) {
 func (h *handler) again(ctx context.Context, a asked) (refusal *Refusal, known bool) {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
-	v, err := h.reviewer.ask(ctx, a.token, nil)
+	v, err := h.reviewer.ask(ctx, a.token, h.reviewer.signedReview)
 	switch {
 	case err != nil:
 		return nil, false
 	case v.refusal != nil:
-		return v.refusal, true
+		// A request that shows the same token may have been refused a review at this moment: nothing is known by that.
+		return v.refusal, v.refusal.Reason != ReasonTooMany
 	case v.identity != a.identity:
 		return otherNode(a.node), true
 	}
