@@ -2,6 +2,8 @@ package kube
 
 import (
 	"context"
+	"crypto/rand"
+	"fmt"
 	"strings"
 
 	"github.com/pkg/errors"
@@ -15,8 +17,11 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 )
 
-// foreignMark sets an annotation that no writer of the operator has.
-const foreignMark = `{"metadata":{"annotations":{"` + marker.Prefix + `wall":"asked"}}}`
+// foreignMark sets an annotation that no writer of the operator has, of another name each time: one that stood on the
+// Node already would make the write none, or none that counts among many, and then no policy would refuse it.
+func foreignMark() []byte {
+	return fmt.Appendf(nil, `{"metadata":{"annotations":{"%swall-%s":"asked"}}}`, marker.Prefix, rand.Text())
+}
 
 // askedFor is the name of objects that are not there and are not to be: what is asked of them is refused.
 const askedFor = "update-operator-wall"
@@ -26,7 +31,7 @@ const askedFor = "update-operator-wall"
 // policy that is there and matches another account, or none, is found out too. An error says nothing of the policy; one
 // is also a refusal by anything else.
 func Walled(ctx context.Context, client kubernetes.Interface, node string) (bool, error) {
-	_, err := client.CoreV1().Nodes().Patch(ctx, node, types.MergePatchType, []byte(foreignMark), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
+	_, err := client.CoreV1().Nodes().Patch(ctx, node, types.MergePatchType, foreignMark(), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
 	if byPolicy(err) {
 		return true, nil
 	}
