@@ -21,10 +21,12 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/manifest"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/drain"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
@@ -365,6 +367,54 @@ func TestGracePeriod(t *testing.T) {
 			assert.Equal(t, *p.DeletionGracePeriodSeconds, want)
 		})
 	}
+}
+
+// Without docs/grace-period.yaml the operator's own admission policy refuses what drain.gracePeriod asks for: asking
+// again changes nothing, and the sentence has the remedy.
+func TestGracePeriodWithoutTheRight(t *testing.T) {
+	l := newPlace(t)
+	l.pod("web", grace(30))
+	o, err := manifest.Load()
+	assert.NilError(t, err)
+	at := slices.IndexFunc(o.Policies, func(p *registrationv1.ValidatingAdmissionPolicy) bool {
+		return p.Name == "update-operator-controller-evictions"
+	})
+	assert.Assert(t, at >= 0)
+	admission := l.client.AdmissionregistrationV1()
+	_, err = admission.ValidatingAdmissionPolicies().Create(t.Context(), o.Policies[at], metav1.CreateOptions{})
+	assert.NilError(t, err)
+	_, err = admission.ValidatingAdmissionPolicyBindings().Create(t.Context(), o.PolicyBindings[at], metav1.CreateOptions{})
+	assert.NilError(t, err)
+	t.Cleanup(func() {
+		assert.Check(t, admission.ValidatingAdmissionPolicyBindings().Delete(context.Background(), o.PolicyBindings[at].Name, metav1.DeleteOptions{}))
+		assert.Check(t, admission.ValidatingAdmissionPolicies().Delete(context.Background(), o.Policies[at].Name, metav1.DeleteOptions{}))
+	})
+	user := "system:serviceaccount:" + l.namespace + ":update-operator-controller"
+	right := metav1.ObjectMeta{Name: "evicts", Namespace: l.namespace}
+	_, err = l.client.RbacV1().Roles(l.namespace).Create(t.Context(), &rbacv1.Role{ObjectMeta: right,
+		Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods/eviction"}, Verbs: []string{"create"}}}}, metav1.CreateOptions{})
+	assert.NilError(t, err)
+	_, err = l.client.RbacV1().RoleBindings(l.namespace).Create(t.Context(), &rbacv1.RoleBinding{ObjectMeta: right,
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, Name: user}}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: right.Name}}, metav1.CreateOptions{})
+	assert.NilError(t, err)
+	config := rest.CopyConfig(l.config)
+	config.Impersonate.UserName = user
+	held, err := kubernetes.NewForConfig(config)
+	assert.NilError(t, err)
+	d := l.drainer()
+	d.Evictor = drain.NewEvictor(held)
+	l.until("the policy is in force", func() bool {
+		err := d.Evictor.Evict(t.Context(), &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: l.namespace, Name: "web"},
+			DeleteOptions: &metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}})
+		return err != nil && strings.Contains(err.Error(), "ValidatingAdmissionPolicy")
+	})
+	e := evicting()
+	e.GracePeriod = 5 * time.Second
+	r := l.pass(d, e, false)
+	assert.Assert(t, r.Blocked == 1 && strings.HasPrefix(r.Hopeless, l.qualified("web")+" can not be evicted: ") &&
+		strings.Contains(r.Hopeless, "For drain.gracePeriod apply docs/grace-period.yaml."), "%+v", r)
+	e.GracePeriod = 0
+	assert.Equal(t, l.pass(d, e, false).Evicted, 1)
 }
 
 // Force deletes what a budget, a webhook or the policy keeps, soon, also what takes its time; but only the very pods

@@ -32,6 +32,10 @@ const (
 // severalBudgets is what the API server says, with status 500, of a pod that more than one PodDisruptionBudget chooses.
 const severalBudgets = "more than one PodDisruptionBudget"
 
+// ownPolicy is how the API server names, in a refusal, the admission policy that holds the controller's account. What it
+// refuses once it refuses always: another time to shut down than a pod asks for, without docs/grace-period.yaml.
+const ownPolicy = "ValidatingAdmissionPolicy 'update-operator-controller-evictions'"
+
 // judge tells what an error of the API server means for a drain.
 func judge(err error) answer {
 	switch {
@@ -43,7 +47,7 @@ func judge(err error) answer {
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		// It goes with its namespace.
 		return going
-	case strings.Contains(err.Error(), severalBudgets):
+	case strings.Contains(err.Error(), severalBudgets) || strings.Contains(err.Error(), ownPolicy):
 		return hopeless
 	case denied(err) || ofBudget(err):
 		return blocked
@@ -53,7 +57,7 @@ func judge(err error) answer {
 	return blocked
 }
 
-// denied tells if a webhook or an admission policy said no. They decide anew each time that they are asked, and many
+// denied tells if a webhook or another admission policy said no. They decide anew each time that they are asked, and many
 // say no only while they make room for the pod elsewhere.
 func denied(err error) bool {
 	return strings.Contains(err.Error(), "admission webhook ") || strings.Contains(err.Error(), "ValidatingAdmissionPolicy ")
