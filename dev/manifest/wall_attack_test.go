@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -197,13 +198,13 @@ func creations(w *wall) []attack {
 	}
 	event := func(name string, e *corev1.Event) attack {
 		return attack{name, creationPolicy, func(ctx context.Context, client kubernetes.Interface, dry []string) error {
-			_, err := client.CoreV1().Events(metav1.NamespaceDefault).Create(ctx, e, metav1.CreateOptions{DryRun: dry})
+			_, err := client.CoreV1().Events(cmp.Or(e.Namespace, metav1.NamespaceDefault)).Create(ctx, e, metav1.CreateOptions{DryRun: dry})
 			return err
 		}, "Events"}
 	}
 	half := wallEvent("half", "kubelet")
 	half.Source.Component = wallComponent
-	return []attack{
+	return append(oddEvents(w, event), []attack{
 		{"a policy planted", creationPolicy, configMap(w.namespace, metav1.ObjectMeta{Name: kube.PolicyConfigMap}), "ConfigMap"},
 		{"a ConfigMap of any name", creationPolicy, configMap(w.namespace, metav1.ObjectMeta{GenerateName: kube.StateConfigMap}), "ConfigMap"},
 		{"a ConfigMap elsewhere", creationPolicy, configMap(metav1.NamespaceDefault, metav1.ObjectMeta{Name: kube.StateConfigMap}), "ConfigMap"},
@@ -226,7 +227,53 @@ func creations(w *wall) []attack {
 			_, err := client.CoreV1().Events(metav1.NamespaceDefault).Patch(ctx, "theirs", types.MergePatchType, []byte(`{"message":"forged"}`), metav1.PatchOptions{DryRun: dry})
 			return err
 		}, "Events"},
+	}...)
+}
+
+// oddEvents are Events as the controller's that are large, or about what the controller has nothing to say of.
+func oddEvents(w *wall, event func(name string, e *corev1.Event) attack) []attack {
+	long := func(n int) string { return strings.Repeat("v", n) }
+	about := func(e *corev1.Event) *corev1.ObjectReference { return &e.InvolvedObject }
+	var all []attack
+	for _, o := range []struct {
+		name string
+		do   func(e *corev1.Event)
+	}{
+		{"annotations", func(e *corev1.Event) { e.Annotations = map[string]string{"a": "b"} }},
+		{"labels", func(e *corev1.Event) { e.Labels = map[string]string{"a": "b"} }},
+		{"finalizers", func(e *corev1.Event) { e.Finalizers = []string{"example.com/f"} }},
+		{"an owner", func(e *corev1.Event) {
+			e.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: "n", UID: "u"}}
+		}},
+		{"a name to be generated", func(e *corev1.Event) { e.GenerateName = "forged" }},
+		{"a name without end", func(e *corev1.Event) { e.Name = long(254) }},
+		{"a message without end", func(e *corev1.Event) { e.Message = long(1025) }},
+		{"a message of wide characters", func(e *corev1.Event) { e.Message = strings.Repeat("é", 513) }},
+		{"another type", func(e *corev1.Event) { e.Type = "Other" }},
+		{"a reason without end", func(e *corev1.Event) { e.Reason = long(129) }},
+		{"an action", func(e *corev1.Event) { e.Action = "a" }},
+		{"a host without end", func(e *corev1.Event) { e.Source.Host = long(254) }},
+		{"an instance without end", func(e *corev1.Event) { e.ReportingInstance = long(254) }},
+		{"something related", func(e *corev1.Event) { e.Related = &corev1.ObjectReference{Kind: "Node", Name: "n"} }},
+		{"a pod", func(e *corev1.Event) { about(e).Kind, about(e).Namespace = "Pod", metav1.NamespaceDefault }},
+		{"another ConfigMap", func(e *corev1.Event) {
+			e.Namespace = w.namespace
+			*about(e) = corev1.ObjectReference{Kind: "ConfigMap", Namespace: w.namespace, Name: "other"}
+		}},
+		{"a policy elsewhere", func(e *corev1.Event) {
+			*about(e) = corev1.ObjectReference{Kind: "ConfigMap", Namespace: metav1.NamespaceDefault, Name: kube.PolicyConfigMap}
+		}},
+		{"another API", func(e *corev1.Event) { about(e).APIVersion = "v2" }},
+		{"a node's name without end", func(e *corev1.Event) { about(e).Name = long(254) }},
+		{"a UID without end", func(e *corev1.Event) { about(e).UID = types.UID(long(129)) }},
+		{"a version", func(e *corev1.Event) { about(e).ResourceVersion = "1" }},
+		{"a field", func(e *corev1.Event) { about(e).FieldPath = "spec" }},
+	} {
+		e := wallEvent("odd", wallComponent)
+		o.do(e)
+		all = append(all, event("an Event with "+o.name, e))
 	}
+	return all
 }
 
 // wallComponent is what the controller's Events are from.

@@ -79,7 +79,20 @@ func holes() []hole {
 		[3]string{" && e.?reportingComponent.orValue('') in ['', 'bottlerocket-update-operator']", "", "an Event that a kubelet reports"},
 		[3]string{"[dyn(object), dyn(oldObject)]", "[dyn(object)]", "an Event of others taken over"},
 		[3]string{`["CREATE","UPDATE"]`, `["CREATE"]`, "an Event of others changed"},
+		[3]string{"size(bytes(variables.event.?message.orValue('')))", "size(variables.event.?message.orValue(''))", "an Event with a message of wide characters"},
+		[3]string{"'ConfigMap' && variables.home && ", "'ConfigMap' && ", "an Event with a policy elsewhere"},
+		[3]string{" && variables.about.?name.orValue('') == 'update-policy'", "", "an Event with another ConfigMap"},
 	)
+	for _, odd := range [][2]string{
+		{"annotations", "annotations"}, {"labels", "labels"}, {"finalizers", "finalizers"}, {"ownerReferences", "an owner"},
+		{"generateName", "a name to be generated"}, {"name", "a name without end"}, {"message", "a message without end"}, {"type", "another type"},
+		{"reason", "a reason without end"}, {"action", "an action"}, {"source.host", "a host without end"}, {"reportingInstance", "an instance without end"},
+		{"related", "something related"}, {"involvedObject", "a pod"}, {"involvedObject.apiVersion", "another API"},
+		{"involvedObject.name", "a node's name without end"}, {"involvedObject.uid", "a UID without end"},
+		{"involvedObject.resourceVersion", "a version"}, {"involvedObject.fieldPath", "a field"},
+	} {
+		add(creationPolicy, [3]string{"['" + odd[0] + "']", "[]", "an Event with " + odd[1]})
+	}
 	return all
 }
 

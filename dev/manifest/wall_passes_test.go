@@ -110,12 +110,12 @@ func TestWallLetsObjectsThrough(t *testing.T) {
 	_, err = w.admin.CoreV1().ConfigMaps(Namespace).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: kube.PolicyConfigMap}}, metav1.CreateOptions{})
 	assert.Check(t, err)
 
-	// Events as the product writes them: many alike, so that the last ones are changed ones.
-	events := kube.NewEvents(t.Context(), c, Namespace, "host")
+	// Events as the product writes them: many alike, so that the last ones are changed ones, and as long as they get.
+	events := kube.NewEvents(t.Context(), c, Namespace, strings.Repeat("h", 253))
 	defer events.Stop()
 	const alike = 15
 	for i := range alike {
-		events.Event(wallNode, "uid", true, "Alike", fmt.Sprint("n", i))
+		events.Event(wallNode, "uid", true, "Alike", fmt.Sprint("n", i, strings.Repeat("é", 1000)))
 		events.Event(wallNode, "uid", false, "Same", "the same")
 	}
 	events.Once("id", wallNode, "uid", true, "Once", "m")
