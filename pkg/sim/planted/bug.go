@@ -21,6 +21,9 @@ type Bug struct {
 	// Seeds is how many runs of the simulation may be made until it is found; 0: the exhaustive check of
 	// small fleets finds it, or the attack.
 	Seeds int
+	// At is the seed that found it last, which is tried first; 0 if that isn't known. It saves the time of those before it,
+	// and where it doesn't find the bug any more all of them are run.
+	At uint64
 	// Attack is the test that finds it, and Package where that is; empty: one of the searches does.
 	Attack, Package string
 	// Hunks are the changes.
@@ -71,9 +74,16 @@ func parse(name, text string) (Bug, error) {
 				b.Package = "./pkg/authorizer"
 			}
 		case into == "" && strings.HasPrefix(word, "search sim "):
+			seeds, at, known := strings.Cut(strings.TrimPrefix(word, "search sim "), " at ")
 			var err error
-			if b.Seeds, err = strconv.Atoi(strings.TrimPrefix(word, "search sim ")); err != nil {
+			if b.Seeds, err = strconv.Atoi(seeds); err != nil {
 				return b, errors.Wrap(err, "reading how many seeds")
+			}
+			if !known {
+				continue
+			}
+			if b.At, err = strconv.ParseUint(at, 10, 64); err != nil {
+				return b, errors.Wrap(err, "reading which seed found it")
 			}
 		case into == "" && strings.HasPrefix(word, "file "):
 			file = strings.TrimPrefix(word, "file ")

@@ -2,6 +2,7 @@ package planted_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -45,7 +46,16 @@ func TestEveryBugIsFound(t *testing.T) {
 				out = search(t, program, "-test.run", "^TestSmallFleets$")
 			} else {
 				run(t, root, "go", "build", "-ldflags=-s -w", "-overlay", overlay, "-o", program, "./dev/sim")
-				out = search(t, program, "-seeds", fmt.Sprint(b.Seeds), "-workers", "1", "-enough", "1", "-shrink=false", "-partial", "-lines", "1")
+				seeds := func(first uint64, n int) string {
+					return search(t, program, "-seed", fmt.Sprint(first), "-seeds", fmt.Sprint(n), "-workers", "1", "-enough", "1", "-shrink=false", "-partial", "-lines", "1")
+				}
+				if b.At > 0 {
+					out = seeds(b.At, 1)
+				}
+				if !finds(b, out) {
+					out = seeds(1, b.Seeds)
+					record(t, b, out)
+				}
 			}
 			built := time.Since(began)
 			found := broken.FindAllStringSubmatch(out, -1)
@@ -59,6 +69,29 @@ func TestEveryBugIsFound(t *testing.T) {
 			t.Errorf("%s\nwhat was found is something else than %s:\n%s", b.Why, strings.Join(b.Breaks, ", "), out)
 		})
 	}
+}
+
+// finds reports whether a search says that a promise is broken which the bug breaks.
+func finds(b planted.Bug, out string) bool {
+	return slices.ContainsFunc(broken.FindAllStringSubmatch(out, -1), func(f []string) bool { return slices.Contains(b.Breaks, f[1]) })
+}
+
+var update = flag.Bool("update", false, "write into the bugs which seeds found them")
+
+var foundBy = regexp.MustCompile(`(?m)^seed (\d+) breaks `)
+
+// record notes which seed finds the bug now.
+func record(t *testing.T, b planted.Bug, out string) {
+	t.Helper()
+	seed := foundBy.FindStringSubmatch(out)
+	if !*update || seed == nil {
+		return
+	}
+	path := filepath.Join("testdata", b.Name+".bug")
+	text, err := os.ReadFile(path)
+	assert.NilError(t, err)
+	text = regexp.MustCompile(`(?m)^search sim .*$`).ReplaceAll(text, fmt.Appendf(nil, "search sim %d at %s", b.Seeds, seed[1]))
+	assert.NilError(t, os.WriteFile(path, text, 0o644))
 }
 
 // TestEveryHoleIsFound lets the attacks run against a proxy, or a planner, that forgets a check, each in turn, and
