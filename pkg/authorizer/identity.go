@@ -78,9 +78,9 @@ func (r *reviewer) identify(ctx context.Context, text, address string) (review, 
 		return review{refusal: refusal}, nil
 	}
 	if good || r.keys.signed(t) {
-		return r.ask(ctx, text, r.paidByPod(t.Kubernetes.Pod.UID))
+		return r.ask(ctx, text, r.unlessKnown(r.paidByPod(t.Kubernetes.Pod.UID)))
 	}
-	return r.ask(ctx, text, r.paidByAddress(address))
+	return r.ask(ctx, text, r.unlessKnown(r.paidByAddress(address)))
 }
 
 // reviewing is a way to have a token reviewed.
@@ -101,6 +101,16 @@ func (r *reviewer) ask(ctx context.Context, text string, do reviewing) (review, 
 	case a := <-answer:
 		v, _ := a.Val.(review)
 		return v, a.Err
+	}
+}
+
+// unlessKnown takes the review that ended between the look at what is known and the beginning of this one.
+func (r *reviewer) unlessKnown(do reviewing) reviewing {
+	return func(ctx context.Context, text string, hash [sha256.Size]byte) (review, error) {
+		if last, _ := r.reviews.get(hash, r.now()); last != nil {
+			return *last, nil
+		}
+		return do(ctx, text, hash)
 	}
 }
 

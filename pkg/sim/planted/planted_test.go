@@ -76,7 +76,7 @@ func finds(b planted.Bug, out string) bool {
 	return slices.ContainsFunc(broken.FindAllStringSubmatch(out, -1), func(f []string) bool { return slices.Contains(b.Breaks, f[1]) })
 }
 
-var update = flag.Bool("update", false, "write into the bugs which seeds found them")
+var noteSeeds = flag.Bool("note-seeds", false, "write into the bugs which seeds found them")
 
 var foundBy = regexp.MustCompile(`(?m)^seed (\d+) breaks `)
 
@@ -84,7 +84,7 @@ var foundBy = regexp.MustCompile(`(?m)^seed (\d+) breaks `)
 func record(t *testing.T, b planted.Bug, out string) {
 	t.Helper()
 	seed := foundBy.FindStringSubmatch(out)
-	if !*update || seed == nil {
+	if !*noteSeeds || seed == nil {
 		return
 	}
 	path := filepath.Join("testdata", b.Name+".bug")
