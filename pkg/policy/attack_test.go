@@ -336,6 +336,11 @@ func TestRetryEndsTheWaitAfterAttempts(t *testing.T) {
 		assert.Equal(t, got.Reason, policy.ReasonBackingOff, got.Sentence)
 		assert.Equal(t, got.NotBefore, now.Add(50*time.Minute))
 	}
+	// A success in between is none of them, and is not named for one.
+	got, _ := find(t, policy.Plan(fleetOf([]fleet.Node{node("a", offered(v3), given, func(n *fleet.Node) {
+		n.Marks.History = append(n.Marks.History, marker.Attempt{Version: v2, Outcome: marker.OutcomeUpdated, Reason: "Updated", Ended: now.Add(-time.Minute)})
+	}), node("b")}), policy.DefaultSettings()), "a")
+	assert.Assert(t, got.Reason == policy.ReasonBackingOff && strings.Contains(got.Sentence.String(), "the last by OfferWithdrawn"), got.Sentence)
 	n := node("a", offered(v2), given, func(n *fleet.Node) { n.Marks.Retry = true })
 	n.Marks = stepOf(t, n, intent.ActRetry).Change.Marks
 	n.Marks.Retry = false

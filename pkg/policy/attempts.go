@@ -15,9 +15,9 @@ const attemptsSoon = 3
 // soon is in which time there may be attemptsSoon. By default it is an hour.
 func (s Settings) soon() time.Duration { return 6 * s.RetryBase }
 
-// ended is when the last but so many of a node's attempts without success ended, since the user last wished for another;
-// false: there were not so many.
-func (p *planner) ended(n *fleet.Node, but int) (time.Time, bool) {
+// unsuccessful returns the last but so many of a node's attempts without success, since the user last wished for another;
+// nil if there were not so many.
+func (p *planner) unsuccessful(n *fleet.Node, but int) *marker.Attempt {
 	for i := len(n.Marks.History) - 1; i >= 0 && !n.Marks.History[i].Retried; i-- {
 		a := &n.Marks.History[i]
 		// A clock that ran ahead has written what ends in the future.
@@ -25,11 +25,11 @@ func (p *planner) ended(n *fleet.Node, but int) (time.Time, bool) {
 			continue
 		}
 		if but == 0 {
-			return a.Ended, true
+			return a
 		}
 		but--
 	}
-	return time.Time{}, false
+	return nil
 }
 
 // tired says why a node has had enough attempts for now.
@@ -39,8 +39,11 @@ func (p *planner) tired(n *fleet.Node) verdict {
 		count  int
 		within time.Duration
 	}{{attemptsSoon, p.set.soon()}, {marker.HistoryLength, p.set.RetryMax}} {
-		ended, enough := p.ended(n, limit.count-1)
-		if end := ended.Add(limit.within); enough && p.Now.Before(end) && end.After(until) {
+		a := p.unsuccessful(n, limit.count-1)
+		if a == nil {
+			continue
+		}
+		if end := a.Ended.Add(limit.within); p.Now.Before(end) && end.After(until) {
 			until, count, within = end, limit.count, limit.within
 		}
 	}
@@ -49,7 +52,7 @@ func (p *planner) tired(n *fleet.Node) verdict {
 	}
 	p.wakeAt(until)
 	return verdict{ReasonBackingOff, say("{n} attempts ended here without success within {d}, the last by {s}; the next begins after {t}, or at once with the annotation {s2}").
-		count(count).lasting(within).with(n.Marks.History[len(n.Marks.History)-1].Reason, string(marker.KeyRetry)).at(until).over(until)}
+		count(count).lasting(within).with(p.unsuccessful(n, 0).Reason, string(marker.KeyRetry)).at(until).over(until)}
 }
 
 // behind reports whether a node comes after the others: it failed, or had its turn a short while ago. So none is kept
@@ -62,6 +65,6 @@ func (p *planner) behind(n *fleet.Node) bool {
 	if n.Marks.Failure != nil && n.Marks.Failure.Count > 0 || !n.TakenOut.IsZero() && p.Now.Before(n.TakenOut.Add(p.set.soon())) {
 		return true
 	}
-	last, ended := p.ended(n, 0)
-	return ended && p.Now.Before(last.Add(p.set.soon()))
+	last := p.unsuccessful(n, 0)
+	return last != nil && p.Now.Before(last.Ended.Add(p.set.soon()))
 }
