@@ -75,6 +75,10 @@ fuzz: ## Fuzz everything that decodes outside data, FUZZTIME for each target
 sim: ## Search SEEDS simulated rollouts, from SEED on, for one that breaks a promise
 	@go run ./dev/sim -seeds $(SEEDS) -seed $(or $(SEED),1)
 
+.PHONY: digest
+digest: ## Print the digest of what SEEDS simulated rollouts do, from SEED on, which a change of the code's shape must keep
+	@go run ./dev/sim -digest -seeds $(SEEDS) -seed $(or $(SEED),1)
+
 .PHONY: model
 model: ## Explore 3 nodes, 2 controllers and up to 2 faults, MINUTES for each of four searches, MEMORY MiB at most
 	@set -e; \

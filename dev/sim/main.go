@@ -23,7 +23,18 @@ func main() {
 	shrink := flag.Bool("shrink", true, "look for a smaller scenario that fails in the same way")
 	record := flag.String("record", "", "put the figures into this document too: docs/safety.md")
 	partial := flag.Bool("partial", false, "it is no failure that a kind of fault never struck")
+	digest := flag.Bool("digest", false, "print the digest of what the seeds do instead: the same for two versions that do the same")
+	transcript := flag.Bool("transcript", false, "print what the digest of the first seed is made of instead")
 	flag.Parse()
+	switch {
+	case *digest:
+		all := sim.Digests(*first, *seeds, *workers, func(first, n uint64, d sim.Digest) { fmt.Printf("%d seeds from %d: %s\n", n, first, d) })
+		fmt.Printf("all: %s\n", all)
+		return
+	case *transcript:
+		sim.Transcribe(sim.Generate(*first), os.Stdout, os.Stdout)
+		return
+	}
 	if *replay != "" {
 		os.Exit(play(*replay, *lines))
 	}

@@ -3,7 +3,6 @@ package policy_test
 import (
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
@@ -166,11 +165,7 @@ func (c *choices) fleet() fleet.Snapshot {
 // FuzzPlan holds what is true of every plan (S1, S8, S9, L1, L2).
 func FuzzPlan(f *testing.F) {
 	for seed := range uint64(64) {
-		random, data := rand.New(rand.NewPCG(seed, 1)), make([]byte, 160)
-		for i := range data {
-			data[i] = byte(random.Uint32())
-		}
-		f.Add(data)
+		f.Add(corpus(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		c := &choices{data}

@@ -330,6 +330,7 @@ func (h hostWay) RoundTrip(r *http.Request) (*http.Response, error) {
 		h.m.w.checks.command(h.m, strings.TrimPrefix(r.URL.Path, "/actions/"))
 	}
 	answer, err := h.api.RoundTrip(r)
+	w.transcript.act("%s asks its host: %s %s", h.m.name, r.Method, r.URL.RequestURI())
 	h.m.countStrikes()
 	if at, due := h.m.host.NextEvent(); due && r.Method == http.MethodPost {
 		// What nobody looks at happens all the same.

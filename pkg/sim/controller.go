@@ -175,6 +175,7 @@ func (c *controllerProcess) serve(t *thread, lease *election, client *apiserver.
 	t.cancelled = func() bool { return ctx.Err() != nil }
 	for ctx.Err() == nil {
 		pause := term.Turn(ctx)
+		w.transcript.act("%s rests for %s", c.name, pause)
 		if ctx.Err() != nil {
 			break
 		}
@@ -301,6 +302,7 @@ func (r recorder) Event(node, _ string, warning bool, reason, message string) {
 	w := r.c.w
 	w.checks.events++
 	w.checks.told(node, policy.Reason(reason))
+	w.transcript.act("%s tells of %s: %s %t", r.c.name, node, reason, warning)
 	w.note(r.c.name, "%s: %s: %s", node, reason, message)
 }
 
@@ -314,6 +316,7 @@ func (r recorder) Once(id, node, uid string, warning bool, reason, message strin
 
 // Notice is for controller.Events.
 func (r recorder) Notice(warning bool, reason, message string) {
+	r.c.w.transcript.act("%s gives notice: %s %t", r.c.name, reason, warning)
 	r.c.w.note(r.c.name, "%s: %s", reason, message)
 }
 

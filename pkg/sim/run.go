@@ -46,11 +46,15 @@ func (r Result) Trace(w io.Writer, n int) { r.trace.print(w, n) }
 // Run plays a scenario. The same scenario gives the same result.
 func Run(s Scenario) Result {
 	w := newWorld(s)
+	w.play()
+	return w.result()
+}
+
+func (w *world) play() {
 	w.setUp()
-	w.run(w.begun().Add(s.Trouble))
+	w.run(w.begun().Add(w.scenario.Trouble))
 	w.peace()
 	w.settle()
-	return w.result()
 }
 
 func (w *world) begun() time.Time { return w.trace.begun }
@@ -120,7 +124,9 @@ func (w *world) setUp() {
 
 // explain asks now and then what the operator would say of every node.
 func (w *world) explain() {
-	w.checks.explained(policy.Plan(w.snapshot(), w.stands()))
+	out := policy.Plan(w.snapshot(), w.stands())
+	w.transcript.plan(out)
+	w.checks.explained(out)
 	w.after(5*time.Minute, w.explain)
 }
 

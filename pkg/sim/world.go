@@ -53,7 +53,9 @@ type world struct {
 	awaited []Fault
 	checks  checks
 	trace   trace
-	struck  map[Kind]int
+	// transcript is nil unless somebody wants one.
+	transcript *transcript
+	struck     map[Kind]int
 	// hadPolicy: something was started by a policy file.
 	hadPolicy bool
 	// people is the client of those who are neither Kubernetes nor the operator.

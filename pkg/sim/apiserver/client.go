@@ -61,7 +61,11 @@ func (c *Client) do(ctx context.Context, r Request, serve func(w writing) error)
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return c.around(r, func() error { return serve(writing{actor: c.actor, request: r}) })
+	err := c.around(r, func() error { return serve(writing{actor: c.actor, request: r}) })
+	if c.s.onRequest != nil {
+		c.s.onRequest(c.actor, r, err)
+	}
+	return err
 }
 
 // kind are the requests for objects of one type, in one namespace.

@@ -32,7 +32,8 @@ type Server struct {
 	// qualified are names of labels and annotations that were found valid.
 	qualified map[string]bool
 
-	onWrite func(actor string, r Request, before, after runtime.Object)
+	onWrite   func(actor string, r Request, before, after runtime.Object)
+	onRequest func(actor string, r Request, err error)
 }
 
 // New returns an empty server whose time is what now says.
@@ -55,6 +56,9 @@ func New(now func() time.Time) *Server {
 func (s *Server) OnWrite(f func(actor string, r Request, before, after runtime.Object)) {
 	s.onWrite = f
 }
+
+// OnRequest makes f what is called after each request of a client, with its answer as the client sees it.
+func (s *Server) OnRequest(f func(actor string, r Request, err error)) { s.onRequest = f }
 
 // Revision is that of the last write. Every write has one of its own.
 func (s *Server) Revision() int64 { return s.revision }
