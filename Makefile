@@ -38,7 +38,7 @@ LDFLAGS := -X $(MODULE)/pkg/telemetry.Version=$(VERSION)
 TEST_PARALLEL ?= 2
 TEST_TIMEOUT  ?= 45m
 # The tests that take longest are begun first: one computes all the time, the other waits for most of it.
-LONGEST       := ./pkg/sim/planted ./dev/localcluster
+LONGEST       := ./dev/sim/planted ./dev/localcluster
 # How long make fuzz works on each target.
 FUZZTIME ?= 30s
 # The race detector needs a C compiler; Go switches CGO_ENABLED off where there is none.
@@ -61,9 +61,9 @@ build: ## Build both commands and the kubectl plugin for this machine into bin/
 test: ## Run all tests; the first run builds a Kubernetes control plane into the user's cache
 	go run ./dev/controlplane/cmd/build
 	@status=0; set -x; \
-	go test $(RACE) -p $(TEST_PARALLEL) -timeout $(TEST_TIMEOUT) $$(go list ./pkg/... | grep -v /pkg/sim) || status=1; \
+	go test $(RACE) -p $(TEST_PARALLEL) -timeout $(TEST_TIMEOUT) ./pkg/... || status=1; \
 	go test -p $(TEST_PARALLEL) -timeout $(TEST_TIMEOUT) $(LONGEST) \
-	  $$(go list ./cmd/... ./dev/... ./pkg/sim/... | grep -v /dev/e2e) || status=1; \
+	  $$(go list ./cmd/... ./dev/... | grep -v /dev/e2e) || status=1; \
 	sh dev/fuzz.sh 10s FuzzRequest ./pkg/authorizer || status=1; \
 	exit $$status
 
@@ -73,16 +73,16 @@ fuzz: ## Fuzz everything that decodes outside data, FUZZTIME for each target
 
 .PHONY: sim
 sim: ## Search SEEDS simulated rollouts, from SEED on, for one that breaks a promise
-	@go run ./dev/sim -seeds $(SEEDS) -seed $(or $(SEED),1)
+	@go run ./dev/sim/cmd -seeds $(SEEDS) -seed $(or $(SEED),1)
 
 .PHONY: digest
 digest: ## Print the digest of what SEEDS simulated rollouts do, from SEED on, which a change of the code's shape must keep
-	@go run ./dev/sim -digest -seeds $(SEEDS) -seed $(or $(SEED),1)
+	@go run ./dev/sim/cmd -digest -seeds $(SEEDS) -seed $(or $(SEED),1)
 
 .PHONY: model
 model: ## Explore 3 nodes, 2 controllers and up to 2 faults, MINUTES for each of four searches, MEMORY MiB at most
 	@set -e; \
-	go test -c -o bin/model.test ./pkg/sim/model; \
+	go test -c -o bin/model.test ./dev/sim/model; \
 	for budget in 1 2; do for faults in 1 2; do \
 	  bin/model.test -test.run '^TestSearch$$' -test.timeout 0 -nodes 3 -controllers 2 -budget $$budget -faults $$faults \
 	    -within $(or $(MINUTES),10)m -memory $(MEMORY); \

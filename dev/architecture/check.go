@@ -15,9 +15,9 @@ import (
 
 // Each check returns one line for each thing that is wrong.
 
-// Direction: imports point down, from commands to loops to edges to what is pure. Development imports
-// the product, never the other way round but in the simulation. Tests of the product may import what they
-// need: the whole way of a node is tested with all loops at once.
+// Direction: imports point down, from commands to loops to edges to what is pure. Development imports the product, never
+// the other way round. Tests of the product may import what they need: the whole way of a node is tested with all loops
+// at once.
 func Direction(all []Package) []string {
 	var wrong []string
 	for _, p := range all {
@@ -45,17 +45,12 @@ func Direction(all []Package) []string {
 }
 
 func mayImport(from string, at place, to string) bool {
-	if under(to, "dev") {
-		return at.layer == layerSim
-	}
 	target, ok := placed(to)
 	switch {
 	case !ok, target.layer == layerCommand:
 		return false
 	case under(from, to), under(to, from):
 		return true
-	case target.layer == layerSim:
-		return false
 	case target.layer < at.layer:
 		return true
 	}

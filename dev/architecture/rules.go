@@ -8,7 +8,6 @@ const (
 	layerPure = iota
 	layerEdge
 	layerLoop
-	layerSim
 	layerCommand
 )
 
@@ -41,8 +40,6 @@ var places = map[string]place{
 	"pkg/controller": {layer: layerLoop},
 	"pkg/agent":      {layer: layerLoop},
 	"pkg/authorizer": {layer: layerLoop},
-
-	"pkg/sim": {layer: layerSim},
 
 	"cmd": {layer: layerCommand},
 }
@@ -85,7 +82,7 @@ var forbiddenToAgent = []string{"k8s.io/kubectl", "k8s.io/client-go/kubernetes"}
 // what the controller would do, and is no part of the operator.
 const pluginCommand = "cmd/kubectl-bottlerocket"
 
-var forbiddenToPlugin = []string{Module + "/pkg/agent", Module + "/pkg/authorizer", Module + "/pkg/platform", Module + "/pkg/sim", Module + "/dev"}
+var forbiddenToPlugin = []string{Module + "/pkg/agent", Module + "/pkg/authorizer", Module + "/pkg/platform", Module + "/dev"}
 
 // reserved are modules that only one folder imports, by who may: kubectl and what its plugins are made of
 // are heavy, and what makes the image and what it holds beside the commands isn't theirs.

@@ -2,7 +2,7 @@
 // in the operator's own image, on the kubelets and containers of dev/realcluster or, with the flag -kind, of
 // dev/kindcluster. Tests that need what only the first has are skipped on the second.
 //
-// Simulated nodes show that the protocol is right (pkg/sim, dev/localcluster). Only real ones show what is
+// Simulated nodes show that the protocol is right (dev/sim, dev/localcluster). Only real ones show what is
 // wrong with the manifest, the image, the mounts, the tokens and the Service, and what a reboot does to
 // the operator's own pods.
 //

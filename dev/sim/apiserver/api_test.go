@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/sim/apiserver"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/sim/apiserver"
 )
 
 // start is the virtual time at which these tests begin; it has a fraction, which is never stored.

@@ -9,8 +9,8 @@ import (
 
 	"gotest.tools/v3/assert"
 
+	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/sim"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/sim"
 )
 
 // TestHostFaults plays each fault of a host (F1 to F30 of the Update API reference) through the whole

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/hostsim"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/sim/apiserver"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/agent"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/controller"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
@@ -17,7 +18,6 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/sim/apiserver"
 )
 
 // Result is what a run found.

@@ -17,11 +17,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/sim/apiserver"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/agent"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/authorizer"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/platform/updateapi"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/sim/apiserver"
 )
 
 // agentProcess is a machine's agent: its pod, and the process in it while the pod runs.

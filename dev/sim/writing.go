@@ -11,7 +11,7 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/sim/apiserver"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/sim/apiserver"
 )
 
 // writeTime is how long a pass waits for a write to one node, as pkg/controller has it.

@@ -15,7 +15,7 @@ import (
 
 	"gotest.tools/v3/assert"
 
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/sim/planted"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/sim/planted"
 )
 
 // broken finds the promise in what either search says.
@@ -42,10 +42,10 @@ func TestEveryBugIsFound(t *testing.T) {
 			program := filepath.Join(dir, "search")
 			var out string
 			if b.Seeds == 0 {
-				run(t, root, "go", "test", "-c", "-ldflags=-s -w", "-overlay", overlay, "-o", program, "./pkg/sim/model")
+				run(t, root, "go", "test", "-c", "-ldflags=-s -w", "-overlay", overlay, "-o", program, "./dev/sim/model")
 				out = search(t, program, "-test.run", "^TestSmallFleets$")
 			} else {
-				run(t, root, "go", "build", "-ldflags=-s -w", "-overlay", overlay, "-o", program, "./dev/sim")
+				run(t, root, "go", "build", "-ldflags=-s -w", "-overlay", overlay, "-o", program, "./dev/sim/cmd")
 				seeds := func(first uint64, n int) string {
 					return search(t, program, "-seed", fmt.Sprint(first), "-seeds", fmt.Sprint(n), "-workers", "1", "-enough", "1", "-shrink=false", "-partial", "-lines", "1")
 				}

@@ -1,5 +1,5 @@
 // Command sim searches for a run of the simulated fleet that breaks a promise of the operator: see
-// pkg/sim and docs/safety.md.
+// dev/sim and docs/safety.md.
 package main
 
 import (
@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/sim"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/sim"
 )
 
 func main() {
@@ -106,7 +106,7 @@ func show(r sim.Result, lines int, shrink bool) {
 		var runs int
 		s, runs = sim.Shrink(s, r.Violation)
 		r = sim.Run(s)
-		fmt.Printf("the smallest that fails in the same way (%d runs); to replay it, keep it in a file: go run ./dev/sim -replay FILE\n", runs)
+		fmt.Printf("the smallest that fails in the same way (%d runs); to replay it, keep it in a file: go run ./dev/sim/cmd -replay FILE\n", runs)
 	}
 	fmt.Println("----")
 	if err := s.Write(os.Stdout); err != nil {

@@ -27,7 +27,7 @@ import (
 	typedpolicy "k8s.io/client-go/kubernetes/typed/policy/v1"
 	typedstorage "k8s.io/client-go/kubernetes/typed/storage/v1"
 
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/sim/apiserver"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/sim/apiserver"
 )
 
 type object interface {

@@ -9,8 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/sim/apiserver"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/sim/apiserver"
 )
 
 // cluster is what of Kubernetes isn't the API server: kubelets, scheduler, the controllers of nodes,

@@ -13,9 +13,9 @@ import (
 	"gotest.tools/v3/assert"
 	"gotest.tools/v3/golden"
 
+	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/sim"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy/file"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/sim"
 )
 
 var (
@@ -35,7 +35,7 @@ func TestSearch(t *testing.T) {
 		return len(failed) < 3
 	})
 	for _, r := range failed {
-		t.Errorf("seed %d breaks %s; see it with: go run ./dev/sim -seeds 1 -seed %d -partial", r.Scenario.Seed, r.Violation, r.Scenario.Seed)
+		t.Errorf("seed %d breaks %s; see it with: go run ./dev/sim/cmd -seeds 1 -seed %d -partial", r.Scenario.Seed, r.Violation, r.Scenario.Seed)
 	}
 	if len(failed) > 0 {
 		s, _ := sim.Shrink(failed[0].Scenario, failed[0].Violation)

@@ -7,7 +7,7 @@ import (
 
 	"gotest.tools/v3/assert"
 
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/sim"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/sim"
 )
 
 // singleSeeds is the budget of TestSingleNode.

@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/controlplane"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/sim/apiserver"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/sim/apiserver"
 )
 
 const (

@@ -15,9 +15,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/sim/apiserver"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/sim/apiserver"
 )
 
 // Digest is the sum of what runs did. Two versions of the operator with the same Acts made the same requests and writes

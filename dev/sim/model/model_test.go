@@ -10,9 +10,9 @@ import (
 
 	"gotest.tools/v3/assert"
 
+	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/sim"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/sim/model"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/sim"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/sim/model"
 )
 
 // What TestSearch searches: by itself the smallest fleet, which takes a second. A bound that is given may

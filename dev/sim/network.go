@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/sim/apiserver"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/sim/apiserver"
 )
 
 // network is what may happen to the requests of one process. Each kind is in force until its time.

@@ -10,10 +10,10 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/hostsim"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/sim/apiserver"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/agent"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/controller"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/sim/apiserver"
 )
 
 // namespace is the operator's own.

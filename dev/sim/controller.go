@@ -11,12 +11,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/sim/apiserver"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/controller"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/drain"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/sim/apiserver"
 )
 
 // The times of the election, as the manifest has them.
