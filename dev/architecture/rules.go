@@ -53,8 +53,8 @@ var pureImports = []string{
 	"errors", "fmt", "hash", "hash/crc32", "hash/fnv", "io", "iter", "maps", "math", "math/big", "math/bits", "reflect", "regexp", "slices", "sort",
 	"strconv", "strings", "text/tabwriter", "time", "unicode", "unicode/utf16", "unicode/utf8", "unique",
 	"github.com/pkg/errors", "golang.org/x/mod/semver",
-	// The policy file and the ranges in it.
-	"go.yaml.in/yaml/v3", "github.com/Masterminds/semver/v3",
+	// The policy file, and the ranges and the schedules in it.
+	"go.yaml.in/yaml/v3", "github.com/Masterminds/semver/v3", "github.com/robfig/cron/v3",
 }
 
 // impure are calls that pure packages' imports would let them make.
@@ -93,6 +93,7 @@ var reserved = map[string]string{
 	"github.com/google/go-containerregistry": "dev/image",
 	"golang.org/x/crypto/x509roots":          "dev/image/roots",
 	"github.com/Masterminds/semver":          "pkg/policy/file",
+	"github.com/robfig/cron":                 "pkg/policy/window",
 }
 
 // vague names say nothing about what is inside.

@@ -2,10 +2,12 @@ package window
 
 import (
 	"math/bits"
+	"regexp"
 	"strings"
 	"time"
 
 	"github.com/pkg/errors"
+	"github.com/robfig/cron/v3"
 )
 
 // Cron is a schedule: wall-clock minutes of certain days. The zero value never matches.
@@ -19,16 +21,22 @@ type Cron struct {
 	gaps   gaps
 }
 
-// macros are written out as they are defined.
-var macros = map[string]string{
-	"@yearly":   "0 0 1 1 *",
-	"@annually": "0 0 1 1 *",
-	"@monthly":  "0 0 1 * *",
-	"@weekly":   "0 0 * * 0",
-	"@daily":    "0 0 * * *",
-	"@midnight": "0 0 * * *",
-	"@hourly":   "0 * * * *",
+// fields are those of a schedule, in their order.
+var fields = [5]struct {
+	name string
+	is   cron.ParseOption
+	// takes is what one entry of its list may be.
+	takes string
+}{
+	{"minute", cron.Minute, "0 to 59"},
+	{"hour", cron.Hour, "0 to 23"},
+	{"day of month", cron.Dom, "1 to 31"},
+	{"month", cron.Month, "1 to 12 or jan to dec"},
+	{"day of week", cron.Dow, "0, which is Sunday, to 6 or sun to sat"},
 }
+
+// entry is the form of one entry of a field's list. The library takes more: *-5 for *, for example.
+var entry = regexp.MustCompile(`^([*?]|\w+(-\w+)?)(/\d+)?$`)
 
 // ParseCron reads a schedule as Kubernetes' CronJob writes it: minute, hour, day of the month, month and
 // day of the week, each of them *, ?, or a list of numbers, names, ranges and steps; or a macro such as
@@ -37,59 +45,61 @@ var macros = map[string]string{
 // schedule that never comes. An error names the field.
 func ParseCron(text string) (Cron, error) {
 	c, err := parse(text)
-	if err != nil {
-		return Cron{}, errors.Wrapf(err, "schedule %q", text)
-	}
-	return c, nil
+	return c, errors.Wrapf(err, "schedule %q", text)
 }
 
 func parse(text string) (Cron, error) {
+	if !strings.HasPrefix(text, "@") {
+		if err := check(text); err != nil {
+			return Cron{}, err
+		}
+	}
+	// @every is not a SpecSchedule.
+	parsed, err := cron.ParseStandard(text)
+	s, timed := parsed.(*cron.SpecSchedule)
 	switch {
-	case strings.HasPrefix(text, "TZ="), strings.HasPrefix(text, "CRON_TZ="):
-		return Cron{}, errors.New("a time zone has no place in a schedule: use timeZone")
-	case strings.HasPrefix(text, "@every"):
-		return Cron{}, errors.New("@every names no time of day: give the times in five fields, such as 0 */6 * * *")
-	}
-	written := text
-	if strings.HasPrefix(text, "@") {
-		var ok bool
-		if written, ok = macros[text]; !ok {
-			return Cron{}, errors.New("no such macro: use @yearly, @monthly, @weekly, @daily or @hourly")
-		}
-	}
-	parts := strings.Fields(written)
-	if len(parts) != len(fields) {
-		return Cron{}, errors.Errorf("it has %d fields: give minute, hour, day of month, month and day of week", len(parts))
-	}
-	c := Cron{text: text}
-	var restricted [len(fields)]bool
-	for i, into := range []*uint64{&c.minutes, &c.hours, &c.days, &c.months, &c.weekdays} {
-		var err error
-		if *into, restricted[i], err = fields[i].parse(parts[i]); err != nil {
-			return Cron{}, errors.Wrap(err, fields[i].name)
-		}
-	}
-	c.either = restricted[2] && restricted[4]
-	if !c.comes() {
+	case err != nil || !timed:
+		return Cron{}, errors.New("no such macro: give @yearly, @monthly, @weekly, @daily or @hourly, " +
+			"or five fields such as 0 */6 * * *")
+	case s.Next(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)).IsZero():
 		return Cron{}, errors.New("day of month: none of its months has such a day")
 	}
+	// The library marks a field that has a * with its highest bit.
+	const star = 1 << 63
+	c := Cron{text: text, minutes: s.Minute &^ star, hours: s.Hour &^ star, days: s.Dom &^ star, months: s.Month &^ star,
+		weekdays: s.Dow &^ star, either: s.Dom&star == 0 && s.Dow&star == 0}
 	c.gaps = c.measure()
 	return c, nil
 }
 
-// comes tells if there is ever such a day. A day of the week comes in every month.
-func (c Cron) comes() bool {
-	for m := time.January; m <= time.December; m++ {
-		const leap = 2000
-		if c.months>>m&1 == 1 && (c.either || c.days&upTo(monthLength(leap, m)) != 0) {
-			return true
+// check returns what is wrong with the fields of a schedule, with the name of the first that is.
+func check(text string) error {
+	// The library would take it, and panics where nothing follows it.
+	if strings.Contains(text, "TZ=") {
+		return errors.New("a time zone has no place in a schedule: use timeZone")
+	}
+	parts := strings.Fields(text)
+	if len(parts) != len(fields) {
+		return errors.Errorf("it has %d fields: give minute, hour, day of month, month and day of week", len(parts))
+	}
+	for i, f := range fields {
+		for part := range strings.SplitSeq(parts[i], ",") {
+			// Each entry is read as a field alone, with the defaults of the others.
+			_, err := cron.NewParser(f.is).Parse(part)
+			if err != nil || !entry.MatchString(part) {
+				return errors.Errorf("%s: %q is not valid: give %s, a range such as 1-5 that begins before its end, "+
+					"a step such as */2, *, or a list of those", f.name, part, f.takes)
+			}
 		}
 	}
-	return false
+	return nil
 }
 
 // String is the text that the schedule was made of.
 func (c Cron) String() string { return c.text }
+
+// Fields without a restriction.
+const everyDay, everyMonth, everyWeekday = 1<<32 - 2, 1<<13 - 2, 1<<7 - 1
 
 // gaps are what must be bridged for one start to run on into the next.
 type gaps struct {
@@ -108,18 +118,18 @@ func (c Cron) measure() gaps {
 		inDay = max(inDay, 60*w-last+first)
 	}
 	firstHour, lastHour := bits.TrailingZeros64(c.hours), bits.Len64(c.hours)-1
-	allDays, allWeekdays := c.days == fields[2].all(), c.weekdays == fields[4].all()
+	allDays, allWeekdays := c.days == everyDay, c.weekdays == everyWeekday
 	return gaps{
 		inHour:    time.Duration(inHour) * time.Minute,
 		inDay:     time.Duration(inDay) * time.Minute,
 		overnight: time.Duration(24*60-60*lastHour-last+60*firstHour+first) * time.Minute,
-		daily:     c.months == fields[3].all() && (allDays && allWeekdays || c.either && (allDays || allWeekdays)),
+		daily:     c.months == everyMonth && (allDays && allWeekdays || c.either && (allDays || allWeekdays)),
 	}
 }
 
 // weekly tells if the day of the week alone decides on which days it comes.
 func (c Cron) weekly() bool {
-	return c.gaps.daily || c.months == fields[3].all() && c.days == fields[2].all() && !c.either
+	return c.gaps.daily || c.months == everyMonth && c.days == everyDay && !c.either
 }
 
 // widest is the largest difference of two bits that are set with none between them.

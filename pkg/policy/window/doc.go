@@ -6,6 +6,6 @@
 // exact, also where clocks are changed, and that it costs little however rare a schedule is: nothing steps
 // through minutes. What Validate refuses never opens anything.
 //
-// It is pure: it imports pkg/errors and the standard library's data types. It reads no clock and loads no
-// time zones; who calls it gives both.
+// It is pure: it imports pkg/errors, a library that reads schedules, and the standard library's data types. It
+// reads no clock and loads no time zones: the caller gives both.
 package window
