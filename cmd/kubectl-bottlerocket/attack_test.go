@@ -20,7 +20,7 @@ import (
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/hostile"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 )
 
 // hostile makes Nodes, two of each word, on which a kubelet has written it wherever it may; it returns their names.
@@ -81,12 +81,12 @@ func TestAttackAnswers(t *testing.T) {
 	c.leads("a")
 	for name, word := range hostile.Words() {
 		t.Run(name, func(t *testing.T) {
-			var sentence policy.Sentence
+			var sentence plan.Message
 			assert.NilError(t, sentence.UnmarshalText([]byte(word)))
-			plan := func(context.Context) (policy.Outcome, error) {
-				return policy.Outcome{PolicyProblem: word, Warnings: []string{word}, Unwalled: word, Stopped: []policy.StoppedVersion{{Version: word, Sentence: sentence}},
-					Nodes: []policy.Standing{{Node: "a", Phase: intent.Phase(word), Version: word, Target: word, Reason: policy.Reason(word), Sentence: sentence}},
-					Steps: []policy.Step{{Node: "a", Act: intent.ActCordon, Message: word, Reason: policy.Reason(word)}}}, nil
+			plan := func(context.Context) (plan.Plan, error) {
+				return plan.Plan{PolicyProblem: word, Warnings: []string{word}, Unwalled: word, Stopped: []plan.StoppedVersion{{Version: word, Message: sentence}},
+					Nodes: []plan.Decision{{Node: "a", Phase: intent.Phase(word), Version: word, Target: word, Reason: plan.Reason(word), Message: sentence}},
+					Steps: []plan.Step{{Node: "a", Act: intent.ActCordon, Message: word, Reason: plan.Reason(word)}}}, nil
 			}
 			refuses := roundTrip(func(r *http.Request) (*http.Response, error) {
 				body, err := json.Marshal(metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Code: 422, Message: word})

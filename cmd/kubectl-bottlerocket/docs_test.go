@@ -19,7 +19,7 @@ import (
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 )
 
 const page = "../../docs/kubectl-plugin.md"
@@ -55,7 +55,7 @@ func TestDocs(t *testing.T) {
 		var b strings.Builder
 		b.WriteString("| kind | fields |\n|---|---|\n")
 		for _, v := range []any{
-			StatusList{}, Status{}, WaitingFor{}, marker.Failure{}, Plan{}, policy.Usage{}, Wave{}, Window{}, policy.StoppedVersion{}, Start{}, Wait{}, History{}, Attempt{}} {
+			StatusList{}, Status{}, WaitingFor{}, marker.Failure{}, Plan{}, plan.Usage{}, Wave{}, Window{}, plan.StoppedVersion{}, Start{}, Wait{}, History{}, Attempt{}} {
 			of := reflect.TypeOf(v)
 			name := of.Name()
 			if _, is := of.FieldByName("printed"); !is {

@@ -12,6 +12,8 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/planner"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
 
@@ -21,7 +23,7 @@ type planned struct {
 	nodes    map[string]*fleet.Node
 	snapshot fleet.Snapshot
 	settings policy.Settings
-	outcome  policy.Outcome
+	outcome  plan.Plan
 	// live reports whether the outcome is the leader's own word.
 	live  bool
 	notes []string
@@ -41,12 +43,12 @@ func (p *plugin) look(ctx context.Context, client kubernetes.Interface) (*planne
 // judge returns the leader's plan for what was read, or the one that is made here in its place.
 func (p *plugin) judge(ctx context.Context, client kubernetes.Interface, objects *kube.Objects, lead leader, now time.Time) *planned {
 	if lead.name == "" {
-		return plan(objects, lead, now, nil)
+		return planHere(objects, lead, now, nil)
 	}
 	out, err := lead.plan(ctx, client, p.namespace())
 	if err != nil {
 		lead.note("the controller's own plan can't be had, so this one is made here, by what stands on the nodes: %v", err)
-		return plan(objects, lead, now, nil)
+		return planHere(objects, lead, now, nil)
 	}
 	l := gather(objects, lead, now, nil)
 	l.outcome, l.live = out, true
@@ -56,8 +58,8 @@ func (p *plugin) judge(ctx context.Context, client kubernetes.Interface, objects
 	return l
 }
 
-// plan decides as the leader would. A policy that isn't nil takes the place of the one in force.
-func plan(objects *kube.Objects, lead leader, now time.Time, instead *policy.Settings) *planned {
+// planHere decides as the leader would. A policy that isn't nil takes the place of the one in force.
+func planHere(objects *kube.Objects, lead leader, now time.Time, instead *policy.Settings) *planned {
 	l := gather(objects, lead, now, instead)
 	if l.snapshot.NoPolicy && objects.Policy != nil {
 		l.notes = append(l.notes, "the policy that stands there has a mistake; a controller that read a good one before goes on with that, which is not known here")
@@ -70,9 +72,9 @@ func plan(objects *kube.Objects, lead leader, now time.Time, instead *policy.Set
 		l.snapshot.Alerts = &fleet.Alerts{At: now, URL: a.URL, Query: a.Query}
 		l.notes = append(l.notes, "the policy lets nothing start while alerts stand, and this doesn't ask for them: the controller's own plan and its Events say what it found")
 	}
-	l.outcome = policy.Plan(l.snapshot, l.settings)
+	l.outcome = planner.Plan(l.snapshot, l.settings)
 	if l.snapshot.PolicyProblem == "" {
-		l.outcome.Budgets = policy.Budgets(l.snapshot, l.settings)
+		l.outcome.Budgets = planner.Budgets(l.snapshot, l.settings)
 	}
 	return l
 }
@@ -106,8 +108,8 @@ func gather(objects *kube.Objects, lead leader, now time.Time, instead *policy.S
 func foreseen(n *fleet.Node, now time.Time) *fleet.Forecast {
 	f := &fleet.Forecast{At: now}
 	if w := n.Marks.Waiting; w != nil {
-		if f.Obstacle = policy.Obstacle(policy.Reason(w.Reason)); f.Obstacle != fleet.ObstacleNone {
-			f.Message = strings.TrimPrefix(w.Message, policy.Staged)
+		if f.Obstacle = planner.Obstacle(plan.Reason(w.Reason)); f.Obstacle != fleet.ObstacleNone {
+			f.Message = strings.TrimPrefix(w.Message, plan.Staged)
 			// It looks again without a word on when.
 			f.Next = now.Add(time.Second)
 		}
@@ -117,18 +119,18 @@ func foreseen(n *fleet.Node, now time.Time) *fleet.Forecast {
 
 // waitingFor returns why a node gets no further: the plan's sentence. Only where the plan was made here, and a live
 // look would have to be taken, what stands on the node says more, and was so when it was written.
-func (l *planned) waitingFor(n *fleet.Node, s *policy.Standing) WaitingFor {
-	w := WaitingFor{Reason: s.Reason, Message: s.Sentence.String(), NotBefore: s.NotBefore}
+func (l *planned) waitingFor(n *fleet.Node, s *plan.Decision) WaitingFor {
+	w := WaitingFor{Reason: s.Reason, Message: s.Message.String(), NotBefore: s.NotBefore}
 	stands := n.Marks.Waiting
 	if l.live || stands == nil {
 		return w
 	}
 	looks := s.Act == intent.ActDrain || s.Act == intent.ActCheck || s.Act == intent.ActLook
-	looked := s.Phase == intent.PhasePrepared && policy.Obstacle(s.Reason) != fleet.ObstacleNone
+	looked := s.Phase == intent.PhasePrepared && planner.Obstacle(s.Reason) != fleet.ObstacleNone
 	if !looks && !looked {
 		return w
 	}
-	w.Reason, w.Message = policy.Reason(stands.Reason), stands.Message
+	w.Reason, w.Message = plan.Reason(stands.Reason), stands.Message
 	return w
 }
 

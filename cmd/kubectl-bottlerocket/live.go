@@ -10,7 +10,7 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 )
 
 // liveWithin is how long the leader's answer is awaited: its host may be the one that is down.
@@ -18,8 +18,8 @@ const liveWithin = 10 * time.Second
 
 // plan asks the leader for its own plan, which it serves as /plan. Only the leader knows what it remembers: which pod a
 // drain waits for, which alerts stand, which policy was good before.
-func (l *leader) plan(ctx context.Context, client kubernetes.Interface, namespace string) (policy.Outcome, error) {
-	var out policy.Outcome
+func (l *leader) plan(ctx context.Context, client kubernetes.Interface, namespace string) (plan.Plan, error) {
+	var out plan.Plan
 	_, port, err := net.SplitHostPort(l.options.ListenAddress)
 	if err != nil {
 		return out, errors.Wrap(err, "reading the controller's flag -listen")

@@ -14,6 +14,7 @@ import (
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy/file"
 )
@@ -34,11 +35,11 @@ type Plan struct {
 	Lost int `json:"lost"`
 	Lent int `json:"lent"`
 	// Budgets are empty where it isn't known which policy is in force.
-	Budgets []policy.Usage `json:"budgets"`
+	Budgets []plan.Usage `json:"budgets"`
 	// Groups in the policy's order; the last one, without a name, are the nodes in no group. Where the policy that stands
 	// there is not in force there are none.
-	Groups  []Wave                  `json:"groups"`
-	Stopped []policy.StoppedVersion `json:"stopped"`
+	Groups  []Wave                `json:"groups"`
+	Stopped []plan.StoppedVersion `json:"stopped"`
 	// Starts are the steps that would be taken now, in their order, and Waits all other nodes, by name.
 	Starts []Start `json:"starts"`
 	Waits  []Wait  `json:"waits"`
@@ -54,13 +55,13 @@ func (p *Plan) DeepCopyObject() runtime.Object { return p }
 
 // Start is one step.
 type Start struct {
-	Node    string        `json:"node"`
-	Group   string        `json:"group,omitempty"`
-	Act     intent.Act    `json:"act"`
-	Version string        `json:"version,omitempty"`
-	Target  string        `json:"target,omitempty"`
-	Reason  policy.Reason `json:"reason"`
-	Message string        `json:"message"`
+	Node    string      `json:"node"`
+	Group   string      `json:"group,omitempty"`
+	Act     intent.Act  `json:"act"`
+	Version string      `json:"version,omitempty"`
+	Target  string      `json:"target,omitempty"`
+	Reason  plan.Reason `json:"reason"`
+	Message string      `json:"message"`
 }
 
 // Wait is a node that gets no step.
@@ -134,7 +135,7 @@ func (p *plugin) plan(ctx context.Context, o *planOptions) error {
 	}
 	var l *planned
 	if o.file != "" {
-		l = plan(objects, lead, now, &instead)
+		l = planHere(objects, lead, now, &instead)
 	} else {
 		l, by = p.judge(ctx, client, objects, lead, now), p.inForce(objects)
 	}
@@ -189,10 +190,10 @@ func report(l *planned, by string) *Plan {
 	o := &l.outcome
 	out := &Plan{
 		printed: kind("Plan"), Time: l.now.UTC().Truncate(time.Second), Policy: by, Live: l.live, Warnings: l.warnings(), PolicyProblem: o.PolicyProblem,
-		Lost: o.Phases()[intent.PhaseLost], Lent: o.Lent, Budgets: append([]policy.Usage{}, o.Budgets...), Groups: []Wave{}, Stopped: append([]policy.StoppedVersion{}, o.Stopped...),
+		Lost: o.Phases()[intent.PhaseLost], Lent: o.Lent, Budgets: append([]plan.Usage{}, o.Budgets...), Groups: []Wave{}, Stopped: append([]plan.StoppedVersion{}, o.Stopped...),
 		Starts: []Start{}, Waits: []Wait{}, Next: o.Wake, counts: o.Counts(), troubles: o.Troubles(),
 	}
-	standing := make(map[string]*policy.Standing, len(l.outcome.Nodes))
+	standing := make(map[string]*plan.Decision, len(l.outcome.Nodes))
 	for i := range l.outcome.Nodes {
 		standing[l.outcome.Nodes[i].Node] = &l.outcome.Nodes[i]
 	}

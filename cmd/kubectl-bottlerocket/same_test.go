@@ -26,7 +26,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/controller"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 )
 
 // lately puts an intent and its answer on a host, by the real clock: a controller is at work.
@@ -75,7 +75,7 @@ var troubled = []struct {
 		lost := out(lately(marker.ActionRebootUpdate, marker.StateBusy, 2*time.Hour))
 		staged := lately(marker.ActionPrepareUpdate, marker.StateReady, time.Hour)
 		// They name nodes that held the places long ago, and blame a person.
-		staged.Waiting = &marker.Waiting{Reason: string(policy.ReasonHandsOff), Message: "staged; somebody took the operator's cordon away"}
+		staged.Waiting = &marker.Waiting{Reason: string(plan.ReasonHandsOff), Message: "staged; somebody took the operator's cordon away"}
 		return []host{{name: "lost-1", marks: lost, cordoned: true, notReady: true}, {name: "lost-2", marks: lost, cordoned: true, notReady: true},
 			{name: "staged", marks: staged}, {name: "idle", marks: lately(marker.ActionStabilize, marker.StateReady, time.Hour)}}
 	}, troubles: []string{"2 Lost", "warning: the reboot deadline is shorter", "warning: group canary has no node", "1.51.0 failed on 2 nodes"},
@@ -84,7 +84,7 @@ var troubled = []struct {
 	{name: "places that are taken", policy: "version: 1\nmaxUnavailable: 1\n", hosts: func(c *cluster) []host {
 		c.blocked("draining")
 		staged := lately(marker.ActionPrepareUpdate, marker.StateReady, time.Hour)
-		staged.Waiting = &marker.Waiting{Reason: string(policy.ReasonUnavailableLimit), Message: "staged; 1 of 1 nodes of the fleet that may be unavailable are: long-gone"}
+		staged.Waiting = &marker.Waiting{Reason: string(plan.ReasonUnavailableLimit), Message: "staged; 1 of 1 nodes of the fleet that may be unavailable are: long-gone"}
 		draining := out(lately(marker.ActionPrepareUpdate, marker.StateReady, time.Minute))
 		return []host{{name: "draining", marks: draining, cordoned: true}, {name: "staged", marks: staged},
 			{name: "cordoned", cordoned: true, marks: lately(marker.ActionStabilize, marker.StateReady, time.Hour)}}
@@ -92,7 +92,7 @@ var troubled = []struct {
 	{name: "a limit that was lowered", policy: "version: 1\nmaxUnavailable: 1\nmaxLost: 0\n", troubles: []string{"1 Lost", "unavailable in the fleet: 4, and 1 may be"}, hosts: func(*cluster) []host {
 		rebooting := out(lately(marker.ActionRebootUpdate, marker.StateBusy, time.Minute))
 		returning := back(out(lately(marker.ActionRebootUpdate, marker.StateReady, 20*time.Minute)))
-		returning.Waiting = &marker.Waiting{Reason: string(policy.ReasonLost), Message: "returning has not come back from its reboot"}
+		returning.Waiting = &marker.Waiting{Reason: string(plan.ReasonLost), Message: "returning has not come back from its reboot"}
 		soaking := back(out(lately(marker.ActionStabilize, marker.StateReady, time.Minute)))
 		soaking.Disruption.Returned = &soaking.Intent.Time
 		lost := out(lately(marker.ActionRebootUpdate, marker.StateBusy, 2*time.Hour))
@@ -130,10 +130,10 @@ func (c *cluster) blocked(node string) {
 
 // told is what is said of a node.
 type told struct {
-	Node    string        `json:"node"`
-	Phase   string        `json:"phase"`
-	Reason  policy.Reason `json:"reason"`
-	Message string        `json:"message"`
+	Node    string      `json:"node"`
+	Phase   string      `json:"phase"`
+	Reason  plan.Reason `json:"reason"`
+	Message string      `json:"message"`
 }
 
 // about are words without the second in which a controller first looked, which only it knows, and without when it wrote
@@ -152,7 +152,7 @@ var (
 )
 
 // settled is the plan of a controller that takes no step any more but to look.
-func settled(t *testing.T, at *controller.Controller, is func(policy.Outcome) bool) (out policy.Outcome) {
+func settled(t *testing.T, at *controller.Controller, is func(plan.Plan) bool) (out plan.Plan) {
 	t.Helper()
 	poll.WaitOn(t, func(poll.LogT) (r poll.Result) {
 		var err error
@@ -178,13 +178,13 @@ func TestPlanIsTheControllers(t *testing.T) {
 			c.configMap(kube.PolicyConfigMap, kube.PolicyKey, tc.policy)
 			c.pod("controller-1", "staged", corev1.Container{Name: "controller", Image: "controller", Args: []string{"-controller", "-max-unavailable=2"}}, "controller")
 			leads := c.controls("staged")
-			says := settled(t, leads, func(policy.Outcome) bool { return true })
+			says := settled(t, leads, func(plan.Plan) bool { return true })
 			if tc.broken != "" {
 				body, err := json.Marshal(map[string]any{"data": map[string]string{kube.PolicyKey: tc.broken}})
 				assert.NilError(t, err)
 				_, err = c.client.CoreV1().ConfigMaps(c.namespace).Patch(t.Context(), kube.PolicyConfigMap, types.MergePatchType, body, metav1.PatchOptions{})
 				assert.NilError(t, err)
-				says = settled(t, leads, func(o policy.Outcome) bool { return o.PolicyProblem != "" })
+				says = settled(t, leads, func(o plan.Plan) bool { return o.PolicyProblem != "" })
 			}
 			assert.Equal(t, len(says.Nodes), len(hosts))
 			for _, trouble := range tc.troubles {
@@ -192,7 +192,7 @@ func TestPlanIsTheControllers(t *testing.T) {
 			}
 			var words []told
 			for _, s := range says.Nodes {
-				words = append(words, told{s.Node, string(s.Phase), s.Reason, s.Sentence.String()})
+				words = append(words, told{s.Node, string(s.Phase), s.Reason, s.Message.String()})
 			}
 			head := strings.Join(append(says.Counts(), says.Troubles()...), "\n") + "\n"
 
@@ -224,10 +224,10 @@ func TestPlanIsTheControllers(t *testing.T) {
 	}
 }
 
-func stopped(o policy.Outcome) []map[string]any {
+func stopped(o plan.Plan) []map[string]any {
 	var out []map[string]any
 	for _, v := range o.Stopped {
-		out = append(out, map[string]any{"version": v.Version, "message": v.Sentence.String()})
+		out = append(out, map[string]any{"version": v.Version, "message": v.Message.String()})
 	}
 	return out
 }
@@ -236,7 +236,7 @@ func stopped(o policy.Outcome) []map[string]any {
 type answer struct {
 	Live    bool
 	Lost    int
-	Budgets []policy.Usage
+	Budgets []plan.Usage
 	Waits   []told
 	Stopped []map[string]any
 }
@@ -248,7 +248,7 @@ func (c *cluster) asks(t *testing.T, leads *controller.Controller, args ...strin
 }
 
 // serves is an API server that proxies to the leader, which serves this plan: the real one reaches nothing on loopback.
-func (c *cluster) serves(plan func(context.Context) (policy.Outcome, error)) func(*rest.Config) *rest.Config {
+func (c *cluster) serves(plan func(context.Context) (plan.Plan, error)) func(*rest.Config) *rest.Config {
 	path := fmt.Sprintf("/api/v1/namespaces/%s/pods/http:controller-1:8080/proxy/plan", c.namespace)
 	return func(config *rest.Config) *rest.Config {
 		config.Wrap(func(next http.RoundTripper) http.RoundTripper {

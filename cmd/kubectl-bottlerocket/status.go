@@ -17,7 +17,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 )
 
 // StatusList is what `status -o json` prints.
@@ -58,8 +58,8 @@ type Status struct {
 
 // WaitingFor is why a node gets no further.
 type WaitingFor struct {
-	Reason  policy.Reason `json:"reason"`
-	Message string        `json:"message"`
+	Reason  plan.Reason `json:"reason"`
+	Message string      `json:"message"`
 	// NotBefore is when that may be over, by the clock alone.
 	NotBefore time.Time `json:"notBefore,omitzero"`
 }
@@ -169,7 +169,7 @@ func (o *statusOptions) choose(l *planned) ([]Status, error) {
 	return items, nil
 }
 
-func (l *planned) status(n *fleet.Node, s *policy.Standing) Status {
+func (l *planned) status(n *fleet.Node, s *plan.Decision) Status {
 	m := &n.Marks
 	out := Status{
 		printed: kind("Status"), Node: n.Name, Group: l.settings.GroupOf(n.Labels), Phase: s.Phase, Version: s.Version, Target: target(n),
@@ -247,7 +247,7 @@ func (l *planned) counts(items []Status) []string {
 		shown[items[i].Node] = true
 	}
 	of := l.outcome
-	of.Nodes = slices.DeleteFunc(slices.Clone(of.Nodes), func(s policy.Standing) bool { return !shown[s.Node] })
+	of.Nodes = slices.DeleteFunc(slices.Clone(of.Nodes), func(s plan.Decision) bool { return !shown[s.Node] })
 	return of.Counts()
 }
 

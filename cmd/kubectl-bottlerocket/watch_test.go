@@ -17,7 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 )
 
 // watching runs a watch; next is its next line.
@@ -85,16 +85,16 @@ func TestWatchAsksAgain(t *testing.T) {
 	c.node(idleHost("a"))
 	c.leads("a")
 	asked := 0
-	plan := func(context.Context) (policy.Outcome, error) {
+	plan := func(context.Context) (plan.Plan, error) {
 		asked++
 		if asked == 2 {
-			return policy.Outcome{}, errors.New("it is busy")
+			return plan.Plan{}, errors.New("it is busy")
 		}
-		s := policy.Standing{Node: "a", Phase: intent.PhaseIdle, Version: v1, Reason: policy.ReasonFrozen}
+		s := plan.Decision{Node: "a", Phase: intent.PhaseIdle, Version: v1, Reason: plan.ReasonFrozen}
 		if asked > 3 {
-			s.Reason = policy.ReasonWindowClosed
+			s.Reason = plan.ReasonWindowClosed
 		}
-		return policy.Outcome{Nodes: []policy.Standing{s}}, nil
+		return plan.Plan{Nodes: []plan.Decision{s}}, nil
 	}
 	next := c.watchingBy(t, func(p *plugin) { p.flags.WrapConfigFn = c.serves(plan) })
 	next()

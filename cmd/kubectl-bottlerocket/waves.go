@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy/window"
 )
@@ -114,12 +115,12 @@ func (w *waves) of(labels map[string]string) *Wave {
 	return &w.all[len(w.all)-1]
 }
 
-func (w *Wave) count(s *policy.Standing) {
+func (w *Wave) count(s *plan.Decision) {
 	w.Nodes++
 	switch {
 	case !waits(s.Act):
 		w.Starting++
-	case s.Reason == policy.ReasonUpToDate:
+	case s.Reason == plan.ReasonUpToDate:
 		w.UpToDate++
 	case s.Phase == intent.PhaseIdle || s.Phase == intent.PhaseNew || s.Phase == intent.PhaseUnreadable:
 		w.Waiting++

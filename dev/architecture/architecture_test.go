@@ -80,13 +80,14 @@ func TestChecksCanFail(t *testing.T) {
 			imports("cmd/bottlerocket-update-operator", "pkg/controller", "pkg/agent", "pkg/telemetry"),
 			imports("pkg/controller", "pkg/kube", "pkg/policy", "k8s.io/client-go/kubernetes"),
 			imports("pkg/platform/updateapi", "pkg/platform", "pkg/intent"),
-			imports("pkg/policy", "pkg/fleet"),
+			imports("pkg/planner", "pkg/plan", "pkg/fleet"),
 			imports("dev/demo", "pkg/controller", "dev/hostsim"),
 			inTest("pkg/controller", "dev/hostsim"),
 			inTest("pkg/controller", "pkg/agent"),
 		},
 		imports("pkg/marker", "pkg/intent"),
-		imports("pkg/fleet", "pkg/policy"),
+		imports("pkg/fleet", "pkg/plan"),
+		imports("pkg/policy", "pkg/plan"),
 		imports("pkg/policy", "pkg/kube"),
 		imports("pkg/kube", "pkg/controller"),
 		imports("pkg/kube", "pkg/drain"),
@@ -138,7 +139,7 @@ func TestChecksCanFail(t *testing.T) {
 	}
 	test("pure imports", PureImports,
 		[]Package{
-			imports("pkg/policy", "time", "github.com/pkg/errors", "pkg/fleet"),
+			imports("pkg/planner", "time", "github.com/pkg/errors", "pkg/fleet"),
 			imports("pkg/kube", "context", "k8s.io/client-go/kubernetes"),
 		}, bad...)
 	test("documented", Documented,

@@ -20,11 +20,13 @@ type place struct {
 // places are the folders whose packages are placed; a folder stands for what is under it too, unless
 // that is named itself.
 var places = map[string]place{
-	"pkg/plain":  {layer: layerPure},
-	"pkg/marker": {layer: layerPure, beside: []string{"pkg/plain"}},
-	"pkg/intent": {layer: layerPure, beside: []string{"pkg/marker"}},
-	"pkg/fleet":  {layer: layerPure, beside: []string{"pkg/marker", "pkg/intent"}},
-	"pkg/policy": {layer: layerPure, beside: []string{"pkg/plain", "pkg/marker", "pkg/intent", "pkg/fleet"}},
+	"pkg/plain":   {layer: layerPure},
+	"pkg/marker":  {layer: layerPure, beside: []string{"pkg/plain"}},
+	"pkg/intent":  {layer: layerPure, beside: []string{"pkg/marker"}},
+	"pkg/fleet":   {layer: layerPure, beside: []string{"pkg/marker", "pkg/intent"}},
+	"pkg/policy":  {layer: layerPure, beside: []string{"pkg/marker", "pkg/intent"}},
+	"pkg/plan":    {layer: layerPure, beside: []string{"pkg/plain", "pkg/marker", "pkg/intent", "pkg/fleet", "pkg/policy"}},
+	"pkg/planner": {layer: layerPure, beside: []string{"pkg/marker", "pkg/intent", "pkg/fleet", "pkg/policy", "pkg/plan"}},
 
 	"pkg/policy/window": {layer: layerPure},
 	"pkg/policy/file":   {layer: layerPure, beside: []string{"pkg/marker", "pkg/policy/window"}},
@@ -45,7 +47,7 @@ var places = map[string]place{
 }
 
 // pure are the packages that decide. They get all they know as values.
-var pure = []string{"pkg/plain", "pkg/marker", "pkg/intent", "pkg/fleet", "pkg/policy"}
+var pure = []string{"pkg/plain", "pkg/marker", "pkg/intent", "pkg/fleet", "pkg/policy", "pkg/plan", "pkg/planner"}
 
 // pureImports is all that a pure package may import beside other pure ones.
 var pureImports = []string{

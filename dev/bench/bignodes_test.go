@@ -17,6 +17,7 @@ import (
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/manifest"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
 
@@ -99,7 +100,7 @@ func restingMarks(boot string, at time.Time, s policy.Settings) marker.Marks {
 		Report: marker.Report{Current: osNow, BootID: boot, State: marker.StateReady, OperatorVersion: "v2.0.0", Protocol: marker.Protocol},
 	}
 	m.Report.ActiveID = m.Intent.ID
-	m.History = []marker.Attempt{{Version: osNow, Outcome: marker.OutcomeUpdated, Reason: string(policy.ReasonUpdated), Started: at, Ended: at.Add(time.Minute)}}
+	m.History = []marker.Attempt{{Version: osNow, Outcome: marker.OutcomeUpdated, Reason: string(plan.ReasonUpdated), Started: at, Ended: at.Add(time.Minute)}}
 	return m
 }
 

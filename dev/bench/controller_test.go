@@ -16,6 +16,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/controlplane"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/localcluster"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
 
@@ -110,12 +111,12 @@ func (f *bigFleet) labelled(b *testing.B) {
 	c.awaitReady(b)
 	began := time.Now()
 	assert.NilError(b, localcluster.Await(b.Context(), "every node has an intent", 5*time.Minute, func() (bool, error) {
-		code, plan, err := get(b.Context(), c.url+"/plan?format=json")
+		code, body, err := get(b.Context(), c.url+"/plan?format=json")
 		if code != 200 || err != nil {
 			return false, err
 		}
-		var out policy.Outcome
-		if err := json.Unmarshal([]byte(plan), &out); err != nil {
+		var out plan.Plan
+		if err := json.Unmarshal([]byte(body), &out); err != nil {
 			return false, err
 		}
 		return len(out.Nodes) == fleetSize && len(out.Steps) == 0, nil

@@ -19,6 +19,8 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/planner"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy/file"
 )
@@ -47,8 +49,8 @@ func snapshot(b *testing.B, size int, set policy.Settings) fleet.Snapshot {
 // told is a snapshot whose nodes say already what they wait for.
 func told(s fleet.Snapshot, set policy.Settings) fleet.Snapshot {
 	s.Nodes = slices.Clone(s.Nodes)
-	notes := map[string]*policy.Change{}
-	for _, step := range policy.Plan(s, set).Steps {
+	notes := map[string]*plan.Change{}
+	for _, step := range planner.Plan(s, set).Steps {
 		if step.Act == intent.ActNote {
 			notes[step.Node] = step.Change
 		}
@@ -120,7 +122,7 @@ func BenchmarkPlan(b *testing.B) {
 				b.ReportAllocs()
 				steps := 0
 				for b.Loop() {
-					out := policy.Plan(s, set)
+					out := planner.Plan(s, set)
 					assert.Equal(b, len(out.Nodes), planSize)
 					steps = len(out.Steps)
 				}
@@ -156,12 +158,12 @@ func (still) State(context.Context) (kube.State, error) {
 }
 func (still) ForgetSlots()                                           {}
 func (still) Live(context.Context, string) (fleet.Node, bool, error) { panic("looked live") }
-func (still) Check(context.Context, string, policy.Check) (fleet.Checked, error) {
+func (still) Check(context.Context, string, plan.Check) (fleet.Checked, error) {
 	panic("looked live")
 }
 func (still) Alone(context.Context, string) (bool, error)                    { panic("looked live") }
 func (still) Exists(context.Context, string, string) (bool, error)           { panic("looked live") }
-func (still) Write(context.Context, string, *policy.Change) error            { panic("wrote to a node") }
+func (still) Write(context.Context, string, *plan.Change) error              { panic("wrote to a node") }
 func (still) ChangeSlots(context.Context, map[string]string, []string) error { panic("wrote slots") }
 func (still) Pass(context.Context, string, policy.Eviction, bool, int) (drain.Result, error) {
 	panic("drained")

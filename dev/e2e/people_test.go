@@ -8,7 +8,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/manifest"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 )
 
 // Somebody drains a node in the middle of a rollout, while another one is updated: it stays theirs, and cordoned, until
@@ -33,7 +33,7 @@ func TestSomebodyDrains(t *testing.T) {
 		for _, n := range nodes {
 			switch n.Name {
 			case home:
-				if m := n.Marks.Waiting; m == nil || m.Reason != string(policy.ReasonUnavailableLimit) {
+				if m := n.Marks.Waiting; m == nil || m.Reason != string(plan.ReasonUnavailableLimit) {
 					return false, err
 				}
 				continue

@@ -10,7 +10,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 )
 
 func (w *world) isnt(t *testing.T, name string) func(fleet.Node) bool {
@@ -48,7 +48,7 @@ func TestRollback(t *testing.T) {
 		for _, n := range nodes {
 			if n.Name == bad.Name() {
 				f := n.Marks.Failure
-				if f == nil || f.Reason != string(policy.ReasonRolledBack) || n.Disrupted() || n.Unschedulable {
+				if f == nil || f.Reason != string(plan.ReasonRolledBack) || n.Disrupted() || n.Unschedulable {
 					return false, err
 				}
 			} else if !w.rests(n) {
@@ -76,7 +76,7 @@ func TestNeverComesBack(t *testing.T) {
 		nodes, err := w.views(t.Context())
 		for _, n := range nodes {
 			if n.Name == gone.Name() {
-				if n.Marks.Waiting == nil || n.Marks.Waiting.Reason != string(policy.ReasonLost) {
+				if n.Marks.Waiting == nil || n.Marks.Waiting.Reason != string(plan.ReasonLost) {
 					return false, err
 				}
 			} else if !w.rests(n) {

@@ -30,8 +30,8 @@ func TestTheControllerRunsWithWhatItsDeploymentSays(t *testing.T) {
 	w.kubectl(t, "set", "env", deployed, "LIMIT=3")
 	w.setControllerArgs(t, append(before, "-max-unavailable=$(LIMIT)"))
 	assert.NilError(t, localcluster.Await(t.Context(), "the plan goes by the new limit", patience, func() (bool, error) {
-		plan, err := w.plan(t.Context())
-		return plan.Limit == 3, err
+		out, err := w.plan(t.Context())
+		return out.Limit == 3, err
 	}))
 	w.kubectl(t, "set", "env", deployed, "LIMIT-")
 }

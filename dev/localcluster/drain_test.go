@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/localcluster"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 )
 
 // A budget that can never let the only replica of a workload go keeps its node in service, and nobody else from being
@@ -38,10 +38,10 @@ func TestBudgetThatNeverAllows(t *testing.T) {
 				return true, nil
 			}))
 			assert.NilError(t, localcluster.Await(t.Context(), "the node says what keeps it", bound, func() (bool, error) {
-				plan, err := w.plan(t.Context())
-				for _, n := range plan.Nodes {
-					if n.Node == held && n.Reason == policy.ReasonBudgetBlocks {
-						return strings.Contains(n.Sentence.String(), "PodDisruptionBudget default/on-"+held+" would not let pod default/on-"+held), err
+				out, err := w.plan(t.Context())
+				for _, n := range out.Nodes {
+					if n.Node == held && n.Reason == plan.ReasonBudgetBlocks {
+						return strings.Contains(n.Message.String(), "PodDisruptionBudget default/on-"+held+" would not let pod default/on-"+held), err
 					}
 				}
 				return false, err

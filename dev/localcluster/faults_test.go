@@ -16,7 +16,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/localcluster"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/nodes"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 )
 
 // faultLine is one fault on one machine, and what the operator makes of it.
@@ -36,7 +36,7 @@ type faultLine struct {
 	history string
 	// runs is the version at the end, ends the reason in the plan; UpToDate on version 1 if not given.
 	runs string
-	ends policy.Reason
+	ends plan.Reason
 	// asked is how often the operator asked for a reboot, boots how often the host booted, if that isn't the same.
 	asked, boots int
 	// atLeast and atMost count commands that the host took from the operator, where that tells what happened.
@@ -56,11 +56,11 @@ func (l faultLine) version() string {
 	return version(1)
 }
 
-func (l faultLine) reason() policy.Reason {
+func (l faultLine) reason() plan.Reason {
 	if l.ends != "" {
 		return l.ends
 	}
-	return policy.ReasonUpToDate
+	return plan.ReasonUpToDate
 }
 
 const (
@@ -76,7 +76,7 @@ func once(id hostsim.FaultID, variant string) hostsim.Fault {
 // faultLines are all faults of reference/update-api, and one machine without any.
 func faultLines() []faultLine {
 	v0, v1, v2 := version(0), version(1), version(2)
-	updated, failed := v1+" Updated", func(r policy.Reason) string { return v1 + " " + string(r) + ", " }
+	updated, failed := v1+" Updated", func(r plan.Reason) string { return v1 + " " + string(r) + ", " }
 	lines := []faultLine{
 		{about: "healthy", history: updated, asked: 1},
 		{
@@ -93,81 +93,81 @@ func faultLines() []faultLine {
 			})},
 		},
 		{
-			id: hostsim.F2, history: failed(policy.ReasonPrepareDeadline) + updated, asked: 1, boots: 2,
+			id: hostsim.F2, history: failed(plan.ReasonPrepareDeadline) + updated, asked: 1, boots: 2,
 			story: []scene{
 				sees(at(preparing), add(hostsim.Fault{ID: hostsim.F2})),
-				sees(event(policy.ReasonPrepareDeadline, "the agent did not stage"), reboot),
+				sees(event(plan.ReasonPrepareDeadline, "the agent did not stage"), reboot),
 			},
 			elsewhere: "by default the agent gives up first, after intent.BusyPatience; pkg/intent has it",
 		},
 		{
 			id: hostsim.F3, history: updated, asked: 1,
 			first: add(hostsim.Fault{ID: hostsim.F3}),
-			story: []scene{sees(event(policy.ReasonHostError, "refreshing what is available: Metadata error"), cure)},
+			story: []scene{sees(event(plan.ReasonHostError, "refreshing what is available: Metadata error"), cure)},
 		},
 		{
-			id: hostsim.F4, history: failed(policy.ReasonPrepareFailed) + updated, asked: 1,
+			id: hostsim.F4, history: failed(plan.ReasonPrepareFailed) + updated, asked: 1,
 			first: add(once(hostsim.F4, "write"), once(hostsim.F4, "target")),
 			story: []scene{
-				sees(event(policy.ReasonPrepareFailed, "Failed writing update data to disk")),
-				sees(event(policy.ReasonPrepareFailed, "Target not found")),
+				sees(event(plan.ReasonPrepareFailed, "Failed writing update data to disk")),
+				sees(event(plan.ReasonPrepareFailed, "Target not found")),
 			},
 		},
 		{
 			// Nothing of this passes by itself: people put it right, and say so.
-			id: hostsim.F5, history: failed(policy.ReasonPrepareFailed) + updated, asked: 1,
+			id: hostsim.F5, history: failed(plan.ReasonPrepareFailed) + updated, asked: 1,
 			first: add(hostsim.Fault{ID: hostsim.F5, Variant: "single-bank"}),
 			story: []scene{
-				sees(event(policy.ReasonPrepareFailed, "Could not find inactive partition set")),
-				sees(planned(policy.ReasonBackingOff, "Could not find inactive partition set"), cure, wishRetry),
-				sees(event(policy.ReasonRetryWanted, "")),
+				sees(event(plan.ReasonPrepareFailed, "Could not find inactive partition set")),
+				sees(planned(plan.ReasonBackingOff, "Could not find inactive partition set"), cure, wishRetry),
+				sees(event(plan.ReasonRetryWanted, "")),
 			},
 		},
 		{
-			id: hostsim.F6, held: true, history: failed(policy.ReasonOfferWithdrawn) + updated, asked: 1,
+			id: hostsim.F6, held: true, history: failed(plan.ReasonOfferWithdrawn) + updated, asked: 1,
 			story: []scene{
-				sees(event(policy.ReasonEvictionBlocked, ""), add(hostsim.Fault{ID: hostsim.F6})),
-				sees(event(policy.ReasonOfferWithdrawn, "is not offered any more")),
-				sees(planned(policy.ReasonUpToDate, ""), cure, letGo),
+				sees(event(plan.ReasonEvictionBlocked, ""), add(hostsim.Fault{ID: hostsim.F6})),
+				sees(event(plan.ReasonOfferWithdrawn, "is not offered any more")),
+				sees(planned(plan.ReasonUpToDate, ""), cure, letGo),
 			},
 		},
 		{
-			id: hostsim.F7, history: failed(policy.ReasonPrepareFailed) + updated, asked: 1,
+			id: hostsim.F7, history: failed(plan.ReasonPrepareFailed) + updated, asked: 1,
 			first: add(once(hostsim.F7, "")),
-			story: []scene{sees(event(policy.ReasonPrepareFailed, "the host wrote nothing"))},
+			story: []scene{sees(event(plan.ReasonPrepareFailed, "the host wrote nothing"))},
 		},
 		{
-			id: hostsim.F8, history: failed(policy.ReasonRebootFailed) + updated, asked: 1,
+			id: hostsim.F8, history: failed(plan.ReasonRebootFailed) + updated, asked: 1,
 			first: add(once(hostsim.F8, "invalid"), once(hostsim.F8, "marked")),
 			story: []scene{
-				sees(event(policy.ReasonRebootFailed, "has not been marked valid")),
-				sees(event(policy.ReasonRebootFailed, "is already marked")),
+				sees(event(plan.ReasonRebootFailed, "has not been marked valid")),
+				sees(event(plan.ReasonRebootFailed, "is already marked")),
 			},
 		},
 		{
-			id: hostsim.F9, history: failed(policy.ReasonPrepareFailed) + updated, asked: 1,
+			id: hostsim.F9, history: failed(plan.ReasonPrepareFailed) + updated, asked: 1,
 			first: add(hostsim.Fault{ID: hostsim.F9, Version: "1.50.5", Count: 1}),
-			story: []scene{sees(event(policy.ReasonPrepareFailed, "the host wrote 1.50.5, its choice has changed"))},
+			story: []scene{sees(event(plan.ReasonPrepareFailed, "the host wrote 1.50.5, its choice has changed"))},
 		},
 		{
-			id: hostsim.F10, history: failed(policy.ReasonPrepareFailed) + failed(policy.ReasonRebootFailed) + updated, asked: 1,
+			id: hostsim.F10, history: failed(plan.ReasonPrepareFailed) + failed(plan.ReasonRebootFailed) + updated, asked: 1,
 			first: add(hostsim.Fault{ID: hostsim.F10, Command: hostsim.Prepare, Count: 1}, hostsim.Fault{ID: hostsim.F10, Command: hostsim.Activate, Count: 1}),
 			story: []scene{
-				sees(event(policy.ReasonPrepareFailed, "ended without a record")),
-				sees(event(policy.ReasonRebootFailed, "ended without a record")),
+				sees(event(plan.ReasonPrepareFailed, "ended without a record")),
+				sees(event(plan.ReasonRebootFailed, "ended without a record")),
 			},
 		},
 		{
 			id: hostsim.F10, about: "refresh", history: updated, asked: 1,
 			first: add(hostsim.Fault{ID: hostsim.F10, Command: hostsim.Refresh}),
-			story: []scene{sees(event(policy.ReasonHostError, "refreshing what is available: the host's command ended without a record"), cure)},
+			story: []scene{sees(event(plan.ReasonHostError, "refreshing what is available: the host's command ended without a record"), cure)},
 		},
 		{
 			// The agent ends, and its next container has the new socket: TestHostReplacesItsSocket.
 			id: hostsim.F11, alone: true, history: updated, asked: 1,
 			first: releases(v0),
 			story: []scene{
-				sees(planned(policy.ReasonUpToDate, ""), restartAPI, releases(v1)),
+				sees(planned(plan.ReasonUpToDate, ""), restartAPI, releases(v1)),
 				sees(logged("replaced its API socket")),
 			},
 		},
@@ -176,7 +176,7 @@ func faultLines() []faultLine {
 			first: add(hostsim.Fault{ID: hostsim.F12, On: "/updates/status"}),
 			story: []scene{
 				sees(logged("Could not look at the host")),
-				sees(planned(policy.ReasonAgentNotReady, "no agent pod is Ready"), cure),
+				sees(planned(plan.ReasonAgentNotReady, "no agent pod is Ready"), cure),
 			},
 		},
 		{
@@ -191,13 +191,13 @@ func faultLines() []faultLine {
 			first: add(hostsim.Fault{ID: hostsim.F13}),
 			story: []scene{
 				sees(logged("Could not look at the host")),
-				sees(planned(policy.ReasonAgentNotReady, "no agent pod is Ready"), cure),
+				sees(planned(plan.ReasonAgentNotReady, "no agent pod is Ready"), cure),
 			},
 		},
 		{
-			id: hostsim.F13, about: "dispatcher", history: failed(policy.ReasonPrepareFailed) + updated, asked: 1,
+			id: hostsim.F13, about: "dispatcher", history: failed(plan.ReasonPrepareFailed) + updated, asked: 1,
 			first: add(hostsim.Fault{ID: hostsim.F13, Variant: "dispatcher", On: "/actions/prepare-update", Count: 3}),
-			story: []scene{sees(event(policy.ReasonPrepareFailed, "the host refused: Update dispatcher failed"))},
+			story: []scene{sees(event(plan.ReasonPrepareFailed, "the host refused: Update dispatcher failed"))},
 		},
 		{
 			// Fields that nobody knows are ignored.
@@ -208,7 +208,7 @@ func faultLines() []faultLine {
 			// Whatever the host says, it may still go down; people reboot it.
 			id: hostsim.F14, history: updated, asked: 1,
 			first:     add(once(hostsim.F14, "inhibited")),
-			story:     []scene{sees(event(policy.ReasonLost, "has not begun to reboot"), reboot)},
+			story:     []scene{sees(event(plan.ReasonLost, "has not begun to reboot"), reboot)},
 			elsewhere: byDeadline,
 		},
 		{
@@ -222,22 +222,22 @@ func faultLines() []faultLine {
 		{
 			id: hostsim.F16, history: updated, asked: 1,
 			first:     add(once(hostsim.F16, "")),
-			story:     []scene{sees(event(policy.ReasonLost, "has not begun to reboot"), reboot)},
+			story:     []scene{sees(event(plan.ReasonLost, "has not begun to reboot"), reboot)},
 			elsewhere: byDeadline,
 		},
 		{
 			// The second boot of a rollback is the host's own.
-			id: hostsim.F17, history: failed(policy.ReasonRolledBack) + updated, asked: 2, boots: 3,
+			id: hostsim.F17, history: failed(plan.ReasonRolledBack) + updated, asked: 2, boots: 3,
 			first: add(once(hostsim.F17, "")),
 			story: []scene{
-				sees(event(policy.ReasonRolledBack, "the host came back with "+v0+" instead of "+v1)),
-				sees(event(policy.ReasonVerified, "on the version that it ran before")),
+				sees(event(plan.ReasonRolledBack, "the host came back with "+v0+" instead of "+v1)),
+				sees(event(plan.ReasonVerified, "on the version that it ran before")),
 			},
 		},
 		{
 			id: hostsim.F18, history: updated, asked: 1, boots: 2,
 			first: add(hostsim.Fault{ID: hostsim.F18}),
-			story: []scene{sees(event(policy.ReasonLost, ""), cure, reboot)},
+			story: []scene{sees(event(plan.ReasonLost, ""), cure, reboot)},
 		},
 		{
 			// Somebody else staged and activated an update, and reboots the host.
@@ -251,16 +251,16 @@ func faultLines() []faultLine {
 					}))
 				}
 			},
-			story: []scene{sees(event(policy.ReasonAnotherUpdater, "activated "+v1), reboot)},
+			story: []scene{sees(event(plan.ReasonAnotherUpdater, "activated "+v1), reboot)},
 		},
 		{
 			// After the cordon, so it counts as the reboot; the stage was not activated, so it says nothing of the version.
-			id: hostsim.F20, held: true, history: failed(policy.ReasonRebootedEarly) + updated, asked: 1, boots: 2,
+			id: hostsim.F20, held: true, history: failed(plan.ReasonRebootedEarly) + updated, asked: 1, boots: 2,
 			story: []scene{
-				sees(event(policy.ReasonEvictionBlocked, ""), reboot, letGo),
-				sees(event(policy.ReasonRebootedEarly, "")),
-				sees(event(policy.ReasonRebootedEarly, "was rebooted before "+v1+" was activated")),
-				sees(event(policy.ReasonVerified, "")),
+				sees(event(plan.ReasonEvictionBlocked, ""), reboot, letGo),
+				sees(event(plan.ReasonRebootedEarly, "")),
+				sees(event(plan.ReasonRebootedEarly, "was rebooted before "+v1+" was activated")),
+				sees(event(plan.ReasonVerified, "")),
 			},
 			elsewhere: "before the cordon the stage is staged again" + inSimulation,
 		},
@@ -273,38 +273,38 @@ func faultLines() []faultLine {
 			})},
 		},
 		{
-			id: hostsim.F22, alone: true, held: true, runs: v2, history: failed(policy.ReasonOfferWithdrawn) + v2 + " Updated", asked: 1,
+			id: hostsim.F22, alone: true, held: true, runs: v2, history: failed(plan.ReasonOfferWithdrawn) + v2 + " Updated", asked: 1,
 			first: releases(v1),
 			story: []scene{
-				sees(event(policy.ReasonEvictionBlocked, ""), releases(v2), func(p *patient) {
+				sees(event(plan.ReasonEvictionBlocked, ""), releases(v2), func(p *patient) {
 					// The agent's own refresh may be at it.
 					_ = p.machine.Host().Foreign(hostsim.Refresh)
 				}),
-				sees(event(policy.ReasonOfferWithdrawn, v2+" is offered instead of "+v1), letGo),
+				sees(event(plan.ReasonOfferWithdrawn, v2+" is offered instead of "+v1), letGo),
 			},
 		},
 		{
 			// A host doesn't tell that a wave isn't open.
 			id: hostsim.F23, alone: true, history: updated, asked: 1,
 			first: func(p *patient) { releases(version(0))(p); p.wave(time.Hour) },
-			story: []scene{sees(planned(policy.ReasonUpToDate, "nothing newer is offered"), func(p *patient) { p.wave(0) })},
+			story: []scene{sees(planned(plan.ReasonUpToDate, "nothing newer is offered"), func(p *patient) { p.wave(0) })},
 		},
 		{
-			id: hostsim.F24, alone: true, runs: v0, ends: policy.ReasonLowerVersionOffered,
+			id: hostsim.F24, alone: true, runs: v0, ends: plan.ReasonLowerVersionOffered,
 			first: func(p *patient) {
 				assert.Check(p.ward.t, p.repo.Release(hostsim.Release{Version: "1.49.0", MaxVersion: "1.49.0", Variant: localcluster.Variant, Arch: localcluster.Arch}))
 			},
-			story: []scene{sees(planned(policy.ReasonLowerVersionOffered, "the lower 1.49.0, which is no target"))},
+			story: []scene{sees(planned(plan.ReasonLowerVersionOffered, "the lower 1.49.0, which is no target"))},
 		},
 		{
-			id: hostsim.F25, about: "dispatcher", runs: v0, ends: policy.ReasonInterfaceUnsupported,
+			id: hostsim.F25, about: "dispatcher", runs: v0, ends: plan.ReasonInterfaceUnsupported,
 			first: add(hostsim.Fault{ID: hostsim.F25}),
-			story: []scene{sees(event(policy.ReasonInterfaceUnsupported, "in-place updates are not supported by this host"))},
+			story: []scene{sees(event(plan.ReasonInterfaceUnsupported, "in-place updates are not supported by this host"))},
 		},
 		{
-			id: hostsim.F25, about: "routes", runs: v0, ends: policy.ReasonInterfaceUnsupported,
+			id: hostsim.F25, about: "routes", runs: v0, ends: plan.ReasonInterfaceUnsupported,
 			first: add(hostsim.Fault{ID: hostsim.F25, Variant: "routes"}),
-			story: []scene{sees(event(policy.ReasonInterfaceUnsupported, "the os is older than 0.4.1"))},
+			story: []scene{sees(event(plan.ReasonInterfaceUnsupported, "the os is older than 0.4.1"))},
 		},
 		{
 			// Nothing of the operator needs a setting.
@@ -315,8 +315,8 @@ func faultLines() []faultLine {
 			id: hostsim.F27, history: updated, asked: 1,
 			first: add(hostsim.Fault{ID: hostsim.F27, Variant: "panic"}),
 			story: []scene{
-				sees(event(policy.ReasonHostError, "refreshing what is available: thread 'main' panicked"), cure, add(hostsim.Fault{ID: hostsim.F27, Variant: "config"})),
-				sees(planned(policy.ReasonHostError, "refreshing what is available: Failed to parse config file"), cure),
+				sees(event(plan.ReasonHostError, "refreshing what is available: thread 'main' panicked"), cure, add(hostsim.Fault{ID: hostsim.F27, Variant: "config"})),
+				sees(planned(plan.ReasonHostError, "refreshing what is available: Failed to parse config file"), cure),
 			},
 		},
 		{
@@ -325,18 +325,18 @@ func faultLines() []faultLine {
 			story: []scene{sees(at(preparing), add(hostsim.Fault{ID: hostsim.F29, Delay: hostsim.Duration(-time.Hour)}))},
 		},
 		{
-			id: hostsim.F30, history: failed(policy.ReasonPrepareFailed) + failed(policy.ReasonRebootFailed) + updated, asked: 1,
+			id: hostsim.F30, history: failed(plan.ReasonPrepareFailed) + failed(plan.ReasonRebootFailed) + updated, asked: 1,
 			first: add(hostsim.Fault{ID: hostsim.F30, Command: hostsim.Prepare, Count: 1}, hostsim.Fault{ID: hostsim.F30, Variant: "15", Command: hostsim.Activate, Count: 1}),
 			story: []scene{
-				sees(event(policy.ReasonPrepareFailed, "preparing "+v1)),
-				sees(event(policy.ReasonRebootFailed, "activating "+v1)),
+				sees(event(plan.ReasonPrepareFailed, "preparing "+v1)),
+				sees(event(plan.ReasonRebootFailed, "activating "+v1)),
 			},
 		},
 		{
 			// What is read is the cause, at the end of hundreds of bytes.
-			id: hostsim.F31, history: failed(policy.ReasonRebootFailed) + updated, asked: 1,
+			id: hostsim.F31, history: failed(plan.ReasonRebootFailed) + updated, asked: 1,
 			first: add(hostsim.Fault{ID: hostsim.F31, Command: hostsim.Activate, Count: 1}),
-			story: []scene{sees(event(policy.ReasonRebootFailed, "Connection refused (os error 111)"))},
+			story: []scene{sees(event(plan.ReasonRebootFailed, "Connection refused (os error 111)"))},
 		},
 		{
 			// Asked again at once, before the node is called Lost.
@@ -349,7 +349,7 @@ func faultLines() []faultLine {
 			id: hostsim.F33, history: updated, asked: 1,
 			first: add(hostsim.Fault{ID: hostsim.F33, Command: hostsim.Refresh}),
 			story: []scene{
-				sees(event(policy.ReasonHostError, "refreshing what is available: the host"), cure, add(hostsim.Fault{ID: hostsim.F33, Command: hostsim.Prepare, Count: 2})),
+				sees(event(plan.ReasonHostError, "refreshing what is available: the host"), cure, add(hostsim.Fault{ID: hostsim.F33, Command: hostsim.Prepare, Count: 2})),
 			},
 		},
 		{
@@ -357,9 +357,9 @@ func faultLines() []faultLine {
 			first: add(once(hostsim.F34, "")),
 		},
 		{
-			id: hostsim.F35, history: failed(policy.ReasonPrepareFailed) + updated, asked: 1,
+			id: hostsim.F35, history: failed(plan.ReasonPrepareFailed) + updated, asked: 1,
 			first: add(hostsim.Fault{ID: hostsim.F35}, once(hostsim.F4, "write")),
-			story: []scene{sees(event(policy.ReasonPrepareFailed, "more than 1 MiB of output"), cure)},
+			story: []scene{sees(event(plan.ReasonPrepareFailed, "more than 1 MiB of output"), cure)},
 		},
 	}
 	forbidden := faultLine{
@@ -367,7 +367,7 @@ func faultLines() []faultLine {
 		first: func(p *patient) { add(hostsim.Fault{ID: hostsim.F28})(p); restartAPI(p) },
 		story: []scene{
 			sees(logged("check the SELinux type of the container")),
-			sees(planned(policy.ReasonAgentNotReady, "no agent pod is Ready"), cure, restartAPI),
+			sees(planned(plan.ReasonAgentNotReady, "no agent pod is Ready"), cure, restartAPI),
 		},
 	}
 	if os.Geteuid() == 0 {

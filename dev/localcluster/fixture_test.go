@@ -24,7 +24,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 )
 
 const (
@@ -305,8 +305,8 @@ func (w *world) log(ctx context.Context, what, node string) (string, error) {
 	return all.String(), nil
 }
 
-func (w *world) plan(ctx context.Context) (policy.Outcome, error) {
-	var o policy.Outcome
+func (w *world) plan(ctx context.Context) (plan.Plan, error) {
+	var o plan.Plan
 	at, err := w.PlanURL(ctx)
 	if err != nil {
 		return o, err

@@ -26,7 +26,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 )
 
 // groupLabel puts a lent node into a group of lentPolicy.
@@ -295,7 +295,7 @@ func TestGivingBack(t *testing.T) {
 			n.await(t, "it is Lost", func() bool {
 				n.machine.Host().Settle()
 				out, err := n.plan(t.Context())
-				return err == nil && slices.ContainsFunc(out.Nodes, func(s policy.Standing) bool { return s.Node == n.name && s.Phase == intent.PhaseLost })
+				return err == nil && slices.ContainsFunc(out.Nodes, func(s plan.Decision) bool { return s.Node == n.name && s.Phase == intent.PhaseLost })
 			})
 			n.label(t, nil)
 			n.await(t, "it is given back at once", func() bool { return !n.get(t).Spec.Unschedulable && !n.machine.Up() })

@@ -9,7 +9,7 @@ import (
 	"gotest.tools/v3/assert"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/localcluster"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 )
 
 // await waits until some node comes to a moment.
@@ -73,10 +73,10 @@ func TestNoProxyIsLeft(t *testing.T) {
 	}
 	scale("0")
 	assert.NilError(t, localcluster.Await(t.Context(), "each node waits for its agent", bound, func() (bool, error) {
-		plan, err := w.plan(t.Context())
+		out, err := w.plan(t.Context())
 		waiting := 0
-		for _, n := range plan.Nodes {
-			if n.Reason == policy.ReasonAgentNotReady {
+		for _, n := range out.Nodes {
+			if n.Reason == plan.ReasonAgentNotReady {
 				waiting++
 			}
 		}

@@ -25,7 +25,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/nodes"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/process"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 )
 
 // sight is one thing that people can see of a node: "at" a moment, an "event", what the "plan" says of it,
@@ -40,8 +40,8 @@ func (s sight) shows(wanted sight) bool {
 }
 
 func at(m moment) sight                            { return sight{"at", string(m), ""} }
-func event(r policy.Reason, part string) sight     { return sight{"event", string(r), part} }
-func planned(r policy.Reason, part string) sight   { return sight{"plan", string(r), part} }
+func event(r plan.Reason, part string) sight       { return sight{"event", string(r), part} }
+func planned(r plan.Reason, part string) sight     { return sight{"plan", string(r), part} }
 func logged(part string) sight                     { return sight{"log", "", part} }
 func sees(s sight, does ...func(p *patient)) scene { return scene{s, does} }
 
@@ -65,7 +65,7 @@ type patient struct {
 	// reboots are the ids of the intents to reboot.
 	reboots map[string]bool
 	// plan is what the plan says now.
-	plan policy.Standing
+	plan plan.Decision
 }
 
 // ward is a cluster of patients. Two machines more, which are not in the operator's care, hold its controller and proxies.
@@ -251,7 +251,7 @@ func (d *ward) round(ctx context.Context) ([]string, error) {
 			return nil, fmt.Errorf("the plan tells of %s, which is not in the operator's care", s.Node)
 		}
 		p.plan = s
-		p.saw(sight{"plan", string(s.Reason), s.Sentence.String()})
+		p.saw(sight{"plan", string(s.Reason), s.Message.String()})
 	}
 	var open []string
 	for _, p := range d.patients {

@@ -21,7 +21,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/localcluster"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/nodes"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 )
 
 // The fleet of the test: 12 nodes, the first two of them canaries, four in each of three zones.
@@ -81,7 +81,7 @@ func TestPolicyOnAFleetInZones(t *testing.T) {
 	}
 	assert.NilError(t, s.Release(bad))
 	s.await("people are told that the version is stopped", func() bool {
-		return s.noticed(policy.ReasonVersionStopped, bad)
+		return s.noticed(plan.ReasonVersionStopped, bad)
 	})
 	s.await("nothing is under way any more", func() bool { return s.out() == 0 })
 
@@ -97,7 +97,7 @@ func TestPolicyOnAFleetInZones(t *testing.T) {
 	s.await("the second stage has begun", func() bool { return s.outIn("zone-b") > 0 })
 	s.setPolicy(t, stagesPolicy+"maxUnavailble: 12\n")
 	s.await("people are told what is wrong with the file", func() bool {
-		return s.noticed(policy.ReasonPolicyUnreadable, "there is no field maxUnavailble")
+		return s.noticed(plan.ReasonPolicyUnreadable, "there is no field maxUnavailble")
 	})
 	s.await("the last stage has begun by the last good policy", func() bool { return s.outIn("zone-c") > 0 })
 
@@ -188,7 +188,7 @@ func (s *stages) restOn(version string) bool {
 }
 
 // noticed tells if an Event of the operator has these words.
-func (s *stages) noticed(reason policy.Reason, words string) bool {
+func (s *stages) noticed(reason plan.Reason, words string) bool {
 	s.t.Helper()
 	list, err := s.Client.CoreV1().Events(localcluster.Namespace).List(s.t.Context(), metav1.ListOptions{FieldSelector: "reason=" + string(reason)})
 	assert.NilError(s.t, err)

@@ -21,7 +21,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/manifest"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 )
 
 const (
@@ -244,8 +244,8 @@ func (w *world) breakPolicy(t *testing.T) {
 	problem := func(what string, is func(problem string) bool) {
 		t.Helper()
 		assert.NilError(t, localcluster.Await(t.Context(), what, bound, func() (bool, error) {
-			plan, err := w.plan(t.Context())
-			return err == nil && is(plan.PolicyProblem), err
+			out, err := w.plan(t.Context())
+			return err == nil && is(out.PolicyProblem), err
 		}))
 		// A plan is made when it is asked for; people are told in a pass.
 		w.awaitPass(t)
@@ -256,7 +256,7 @@ func (w *world) breakPolicy(t *testing.T) {
 	for times := range int32(2) {
 		write("version: 2\n")
 		assert.NilError(t, localcluster.Await(t.Context(), "people are told that the policy can't be read", bound, func() (bool, error) {
-			list, err := events.List(t.Context(), metav1.ListOptions{FieldSelector: "reason=" + string(policy.ReasonPolicyUnreadable)})
+			list, err := events.List(t.Context(), metav1.ListOptions{FieldSelector: "reason=" + string(plan.ReasonPolicyUnreadable)})
 			told := int32(0)
 			for _, e := range list.Items {
 				if !gone(e.Message) {

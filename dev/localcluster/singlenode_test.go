@@ -12,7 +12,7 @@ import (
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/localcluster"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/nodes"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 )
 
 // startSmall starts a cluster of a few nodes with the operator at work on all of them.
@@ -81,8 +81,8 @@ func TestSingleNode_brupop_501_FLUO_123(t *testing.T) {
 	assert.NilError(t, w.Release(version(1)))
 	assert.NilError(t, localcluster.Await(t.Context(), "people read what to do", bound, func() (bool, error) {
 		out, err := w.plan(t.Context())
-		return err == nil && len(out.Nodes) == 1 && out.Nodes[0].Reason == policy.ReasonOnlySchedulableNode &&
-			strings.Contains(out.Nodes[0].Sentence.String(), "singleNode: allow"), err
+		return err == nil && len(out.Nodes) == 1 && out.Nodes[0].Reason == plan.ReasonOnlySchedulableNode &&
+			strings.Contains(out.Nodes[0].Message.String(), "singleNode: allow"), err
 	}))
 	assert.Equal(t, w.boots()[node], 0)
 

@@ -13,7 +13,7 @@ import (
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/localcluster"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 )
 
 // holdVolume attaches a volume to a node that no pod there claims, beside a pod which stays and has a claim. What it
@@ -42,7 +42,7 @@ func (w *world) holdVolume(t *testing.T) func() {
 	return func() {
 		assert.Check(t, localcluster.Await(ctx, "the volume is waited for", bound, func() (bool, error) {
 			n, err := w.Client.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
-			return err == nil && strings.HasPrefix(n.Annotations[string(marker.KeyWaitingFor)], string(policy.ReasonVolumesAttached)), err
+			return err == nil && strings.HasPrefix(n.Annotations[string(marker.KeyWaitingFor)], string(plan.ReasonVolumesAttached)), err
 		}))
 		assert.NilError(t, attachments.Delete(ctx, a.Name, metav1.DeleteOptions{}))
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/controller"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 )
 
 func readme(t *testing.T) string {
@@ -115,7 +115,7 @@ func firsts(t *testing.T, name string) []string {
 
 func TestReadmeReasons(t *testing.T) {
 	var want []string
-	for _, r := range policy.Reasons() {
+	for _, r := range plan.Reasons() {
 		want = append(want, string(r))
 	}
 	assert.DeepEqual(t, firsts(t, "reasons"), want)

@@ -13,7 +13,7 @@ import (
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/planner"
 )
 
 // takeOff is the README's chapter on how to remove the operator.
@@ -64,7 +64,7 @@ func TestReadmeUncordons(t *testing.T) {
 			}
 			n.Spec.Unschedulable = cordoned
 			view := kube.View(&n)
-			if policy.TakeBack(&view).Unschedulable != nil {
+			if planner.TakeBack(&view).Unschedulable != nil {
 				want = append(want, n.Name)
 			}
 			nodes = append(nodes, n)
@@ -124,7 +124,7 @@ func TestReadmePutsMarksBack(t *testing.T) {
 	// It is what the controller would do.
 	for _, n := range nodes[2:] {
 		view := kube.View(&n)
-		c := policy.TakeBack(&view)
+		c := planner.TakeBack(&view)
 		count := 0
 		for _, line := range want {
 			if strings.Contains(line, "|"+n.Name+"|") {

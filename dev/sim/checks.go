@@ -12,7 +12,7 @@ import (
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/sim/apiserver"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 )
 
 // checks hold the promises against every write and every reboot. They look at what is stored and at the
@@ -38,7 +38,7 @@ type checks struct {
 	taken map[string]time.Time
 	once  map[string]bool
 	// reasons are those that people could read, by machine.
-	reasons map[string]map[policy.Reason]bool
+	reasons map[string]map[plan.Reason]bool
 	// held is the most nodes that were in our hands at once.
 	held int
 	// times are when each revision was written, from that of the first write on.
@@ -95,13 +95,13 @@ func has(n *corev1.Node, k marker.Key) bool {
 }
 
 // told notes a reason that people can read.
-func (c *checks) told(node string, r policy.Reason) {
+func (c *checks) told(node string, r plan.Reason) {
 	name := node
 	if m := c.w.cluster.machineOf(node); m != nil {
 		name = m.name
 	}
 	if c.reasons[name] == nil {
-		c.reasons[name] = map[policy.Reason]bool{}
+		c.reasons[name] = map[plan.Reason]bool{}
 	}
 	c.reasons[name][r] = true
 }
@@ -289,9 +289,9 @@ func changedKeys(before, after *corev1.Node) []string {
 }
 
 // explained: every managed node has a reason from the closed list (S9).
-func (c *checks) explained(out policy.Outcome) {
+func (c *checks) explained(out plan.Plan) {
 	c.count("S9")
-	standing := map[string]policy.Standing{}
+	standing := map[string]plan.Decision{}
 	for _, s := range out.Nodes {
 		standing[s.Node] = s
 	}
@@ -301,7 +301,7 @@ func (c *checks) explained(out policy.Outcome) {
 			continue
 		}
 		s, ok := standing[n.Name]
-		if !ok || s.Reason == "" || s.Sentence.String() == "" || !slices.Contains(policy.Reasons(), s.Reason) {
+		if !ok || s.Reason == "" || s.Message.String() == "" || !slices.Contains(plan.Reasons(), s.Reason) {
 			c.w.violate("S9", "nothing explains where node %s stands: %+v", n.Name, s)
 		}
 	}

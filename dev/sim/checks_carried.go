@@ -10,6 +10,7 @@ import (
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
 
@@ -251,7 +252,7 @@ const stubbornFor = 100 * time.Minute
 
 // isLost tells if people read that a node is Lost.
 func isLost(n *corev1.Node) bool {
-	return strings.HasPrefix(annotation(n, marker.KeyWaitingFor), string(policy.ReasonLost))
+	return strings.HasPrefix(annotation(n, marker.KeyWaitingFor), string(plan.ReasonLost))
 }
 
 // inTime: once everything is put right only a Lost node stays in our hands for long (L2).

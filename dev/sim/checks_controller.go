@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
 
@@ -19,7 +20,7 @@ func (c *checks) decided(actor string, before, after *corev1.Node) {
 	c.telling(actor, before, after)
 	if waiting := annotation(after, marker.KeyWaitingFor); waiting != annotation(before, marker.KeyWaitingFor) {
 		reason, _, _ := strings.Cut(waiting, ":")
-		c.told(after.Name, policy.Reason(reason))
+		c.told(after.Name, plan.Reason(reason))
 	}
 	for _, key := range changedKeys(before, after) {
 		if !strings.HasPrefix(key, marker.Prefix) && !slices.Contains(othersKeys, key) || key == string(marker.KeyPaused) {

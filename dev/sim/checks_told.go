@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 )
 
 // telling: of a step that a Node shows an Event tells before the next one is taken, also where the leader that took
@@ -34,7 +34,7 @@ const tellFor = 8 * time.Minute
 
 func shows(n *corev1.Node) (string, bool) {
 	m, problems := marker.Decode(n.Annotations)
-	last, ok := policy.LastShown(&m)
+	last, ok := plan.LastShown(&m)
 	if !ok || len(problems) > 0 {
 		return "", false
 	}

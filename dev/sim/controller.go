@@ -16,6 +16,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/drain"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
 
@@ -258,7 +259,7 @@ func (l lookingAround) Alone(ctx context.Context, uid string) (bool, error) {
 }
 
 // Check is for controller.Cluster.
-func (l lookingAround) Check(ctx context.Context, node string, q policy.Check) (fleet.Checked, error) {
+func (l lookingAround) Check(ctx context.Context, node string, q plan.Check) (fleet.Checked, error) {
 	look, what := glance{revision: l.c.w.server.Revision(), at: l.c.w.now}, lookedFor{node, q.For}
 	found, err := l.Cluster.Check(ctx, node, q)
 	if err == nil && l.c.w.running != nil {
@@ -301,7 +302,7 @@ type recorder struct{ c *controllerProcess }
 func (r recorder) Event(node, _ string, warning bool, reason, message string) {
 	w := r.c.w
 	w.checks.events++
-	w.checks.told(node, policy.Reason(reason))
+	w.checks.told(node, plan.Reason(reason))
 	w.transcript.act("%s tells of %s: %s %t", r.c.name, node, reason, warning)
 	w.note(r.c.name, "%s: %s: %s", node, reason, message)
 }

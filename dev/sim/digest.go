@@ -17,7 +17,7 @@ import (
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/sim/apiserver"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 )
 
 // Digest is the sum of what runs did. Two versions of the operator with the same Acts made the same requests and writes
@@ -159,12 +159,12 @@ func (t *transcript) mute(annotations map[string]string) {
 }
 
 // plan notes what is said of every node.
-func (t *transcript) plan(out policy.Outcome) {
+func (t *transcript) plan(out plan.Plan) {
 	if t == nil {
 		return
 	}
 	for _, n := range out.Nodes {
 		t.act("plan: %s %s %s %s %s", n.Node, n.Phase, n.Act, n.Reason, n.NotBefore)
-		fmt.Fprintf(t.words, "%s: %s\n", n.Node, n.Sentence)
+		fmt.Fprintf(t.words, "%s: %s\n", n.Node, n.Message)
 	}
 }

@@ -10,14 +10,14 @@ import (
 	"gotest.tools/v3/assert"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/sim"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 )
 
 // TestHostFaults plays each fault of a host (F1 to F30 of the Update API reference) through the whole
 // system: it must strike, people must be able to read what came of it, no promise may be broken, and the
 // fleet must end updated once it has passed.
 func TestHostFaults(t *testing.T) {
-	type want []policy.Reason
+	type want []plan.Reason
 	cases := map[sim.Kind]struct {
 		when sim.Moment
 		last time.Duration
@@ -28,48 +28,48 @@ func TestHostFaults(t *testing.T) {
 		// Somebody else's command is waited for.
 		"F1": {when: sim.AtPrepare, n: 1, last: time.Minute},
 		// A lock that is never released ends in the patience with a busy host.
-		"F2": {when: sim.AtPrepare, last: 31 * time.Minute, reasons: want{policy.ReasonPrepareFailed}},
+		"F2": {when: sim.AtPrepare, last: 31 * time.Minute, reasons: want{plan.ReasonPrepareFailed}},
 		// A host that can't find out what is available isn't up to date.
-		"F3": {n: 4, reasons: want{policy.ReasonHostError}},
-		"F4": {n: 4, last: 10 * time.Minute, reasons: want{policy.ReasonPrepareFailed}},
-		"F5": {n: 3, last: 10 * time.Minute, reasons: want{policy.ReasonPrepareFailed}},
+		"F3": {n: 4, reasons: want{plan.ReasonHostError}},
+		"F4": {n: 4, last: 10 * time.Minute, reasons: want{plan.ReasonPrepareFailed}},
+		"F5": {n: 3, last: 10 * time.Minute, reasons: want{plan.ReasonPrepareFailed}},
 		// The offer goes away under the agent's hands: given back, and nothing counted.
 		"F6":  {n: 4, last: 2 * time.Minute},
-		"F7":  {n: 4, last: 10 * time.Minute, reasons: want{policy.ReasonPrepareFailed}},
-		"F8":  {n: 4, last: 10 * time.Minute, reasons: want{policy.ReasonRebootFailed}},
-		"F9":  {n: 4, last: 10 * time.Minute, reasons: want{policy.ReasonPrepareFailed}},
-		"F10": {when: sim.AtPrepare, n: 4, last: time.Minute, reasons: want{policy.ReasonPrepareFailed}},
+		"F7":  {n: 4, last: 10 * time.Minute, reasons: want{plan.ReasonPrepareFailed}},
+		"F8":  {n: 4, last: 10 * time.Minute, reasons: want{plan.ReasonRebootFailed}},
+		"F9":  {n: 4, last: 10 * time.Minute, reasons: want{plan.ReasonPrepareFailed}},
+		"F10": {when: sim.AtPrepare, n: 4, last: time.Minute, reasons: want{plan.ReasonPrepareFailed}},
 		// The agent's process ends and finds the new socket.
 		"F11": {when: sim.AtPrepare},
 		"F12": {when: sim.AtPrepare, n: 3, last: time.Minute},
 		"F13": {when: sim.AtPrepare, n: 9, last: time.Minute},
 		// No answer to a reboot is proof: ten minutes later it is called failed.
-		"F14": {when: sim.AtCordon, n: 4, last: 12 * time.Minute, reasons: want{policy.ReasonRebootFailed}},
+		"F14": {when: sim.AtCordon, n: 4, last: 12 * time.Minute, reasons: want{plan.ReasonRebootFailed}},
 		"F15": {when: sim.AtCordon, n: 3, last: 5 * time.Minute},
-		"F16": {when: sim.AtCordon, n: 4, last: 12 * time.Minute, reasons: want{policy.ReasonRebootFailed}},
-		"F17": {when: sim.AtCordon, n: 4, last: 5 * time.Minute, reasons: want{policy.ReasonRolledBack}},
-		"F18": {when: sim.AtBusy, last: 6 * time.Minute, reasons: want{policy.ReasonReturning, policy.ReasonLost}},
+		"F16": {when: sim.AtCordon, n: 4, last: 12 * time.Minute, reasons: want{plan.ReasonRebootFailed}},
+		"F17": {when: sim.AtCordon, n: 4, last: 5 * time.Minute, reasons: want{plan.ReasonRolledBack}},
+		"F18": {when: sim.AtBusy, last: 6 * time.Minute, reasons: want{plan.ReasonReturning, plan.ReasonLost}},
 		// A reboot by somebody else after the cordon is the reboot, and before it the stage is gone.
-		"F19": {when: sim.AtCordon, last: time.Minute, reasons: want{policy.ReasonRebootedEarly}},
-		"F20": {when: sim.AtCordon, reasons: want{policy.ReasonRebootedEarly}},
-		"F21": {when: sim.AtCordon, last: time.Minute, reasons: want{policy.ReasonRebootFailed}},
+		"F19": {when: sim.AtCordon, last: time.Minute, reasons: want{plan.ReasonRebootedEarly}},
+		"F20": {when: sim.AtCordon, reasons: want{plan.ReasonRebootedEarly}},
+		"F21": {when: sim.AtCordon, last: time.Minute, reasons: want{plan.ReasonRebootFailed}},
 		"F22": {when: sim.AtPrepare},
 		// What isn't offered yet isn't missed.
 		"F23": {last: 2 * time.Minute},
 		"F24": {last: 2 * time.Minute, reasons: want{}},
-		"F25": {n: 8, last: 2 * time.Minute, reasons: want{policy.ReasonInterfaceUnsupported}},
+		"F25": {n: 8, last: 2 * time.Minute, reasons: want{plan.ReasonInterfaceUnsupported}},
 		// The agent reads no settings.
 		"F26": {last: 5 * time.Minute},
-		"F27": {n: 4, last: 2 * time.Minute, reasons: want{policy.ReasonHostError}},
+		"F27": {n: 4, last: 2 * time.Minute, reasons: want{plan.ReasonHostError}},
 		"F28": {last: 2 * time.Minute},
 		"F29": {last: 10 * time.Minute, n: 3},
-		"F30": {when: sim.AtPrepare, n: 4, last: time.Minute, reasons: want{policy.ReasonPrepareFailed}},
+		"F30": {when: sim.AtPrepare, n: 4, last: time.Minute, reasons: want{plan.ReasonPrepareFailed}},
 		// Activated again and again, until the repository is back.
-		"F31": {when: sim.AtCordon, n: 2, last: 5 * time.Minute, reasons: want{policy.ReasonRebooting}},
+		"F31": {when: sim.AtCordon, n: 2, last: 5 * time.Minute, reasons: want{plan.ReasonRebooting}},
 		"F32": {when: sim.AtCordon, n: 4, last: 5 * time.Minute},
-		"F33": {when: sim.AtPrepare, n: 4, last: 5 * time.Minute, reasons: want{policy.ReasonPrepareFailed}},
+		"F33": {when: sim.AtPrepare, n: 4, last: 5 * time.Minute, reasons: want{plan.ReasonPrepareFailed}},
 		// A host that names no release is not taken for up to date.
-		"F34": {last: 5 * time.Minute, reasons: want{policy.ReasonHostError}},
+		"F34": {last: 5 * time.Minute, reasons: want{plan.ReasonHostError}},
 		// A mere mass of output is no failure.
 		"F35": {when: sim.AtPrepare, n: 4, last: time.Minute},
 	}
@@ -94,10 +94,10 @@ func TestHostFaults(t *testing.T) {
 				if len(c.reasons) == 0 {
 					// Nothing alarms anybody.
 					for _, reason := range told {
-						assert.Assert(t, !reason.Troubling() || reason == policy.ReasonEvictionBlocked, "people are warned of %s\n%s", reason, trace.String())
+						assert.Assert(t, !reason.Troubling() || reason == plan.ReasonEvictionBlocked, "people are warned of %s\n%s", reason, trace.String())
 					}
 				}
-				missing := slices.DeleteFunc(slices.Clone(c.reasons), func(r policy.Reason) bool { return slices.Contains(told, r) })
+				missing := slices.DeleteFunc(slices.Clone(c.reasons), func(r plan.Reason) bool { return slices.Contains(told, r) })
 				if r.Struck[id] > 0 && len(missing) == 0 {
 					return
 				}
@@ -110,8 +110,8 @@ func TestHostFaults(t *testing.T) {
 }
 
 // toldOf are the reasons that people could read of any node.
-func toldOf(r sim.Result) []policy.Reason {
-	var told []policy.Reason
+func toldOf(r sim.Result) []plan.Reason {
+	var told []plan.Reason
 	for _, reasons := range r.Reasons {
 		for reason := range reasons {
 			if reason != "" && !slices.Contains(told, reason) {

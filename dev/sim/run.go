@@ -17,7 +17,8 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/planner"
 )
 
 // Result is what a run found.
@@ -34,7 +35,7 @@ type Result struct {
 	Steps, Nodes, Updated, Held int
 	// Reasons are those that people could read of each machine's node, in Events and in waiting-for, by
 	// the machine's name.
-	Reasons map[string]map[policy.Reason]bool
+	Reasons map[string]map[plan.Reason]bool
 	// Took is how long it was on the virtual clock.
 	Took  time.Duration
 	trace trace
@@ -72,7 +73,7 @@ func newWorld(s Scenario) *world {
 		now: start, repo: &hostsim.Repo{}, unreached: map[string]*unreached{}, struck: map[Kind]int{}, log: quiet(), newest: firstVersion,
 		controllerMetrics: shared.controller, agentMetrics: shared.agent}
 	w.trace.begun = w.now
-	w.checks = checks{w: w, counted: map[string]int{}, history: map[string][]stood{}, known: map[string]time.Time{}, carried: newCarried(), went: map[string]map[string]bool{}, nodes: map[string]*watched{}, came: map[string]int64{}, givenBack: map[string]time.Time{}, tampered: map[string]bool{}, reasons: map[string]map[policy.Reason]bool{},
+	w.checks = checks{w: w, counted: map[string]int{}, history: map[string][]stood{}, known: map[string]time.Time{}, carried: newCarried(), went: map[string]map[string]bool{}, nodes: map[string]*watched{}, came: map[string]int64{}, givenBack: map[string]time.Time{}, tampered: map[string]bool{}, reasons: map[string]map[plan.Reason]bool{},
 		taken: map[string]time.Time{}, once: map[string]bool{}}
 	w.server = apiserver.New(func() time.Time { return w.now })
 	w.server.OnWrite(w.checks.wrote)
@@ -124,7 +125,7 @@ func (w *world) setUp() {
 
 // explain asks now and then what the operator would say of every node.
 func (w *world) explain() {
-	out := policy.Plan(w.snapshot(), w.stands())
+	out := planner.Plan(w.snapshot(), w.stands())
 	w.transcript.plan(out)
 	w.checks.explained(out)
 	w.after(5*time.Minute, w.explain)
@@ -343,7 +344,7 @@ func (w *world) atTheEnd() {
 			w.violate("S5", "%s ends uncordoned, and somebody had cordoned it", n.Name)
 		}
 	}
-	w.checks.explained(policy.Plan(w.snapshot(), w.stands()))
+	w.checks.explained(planner.Plan(w.snapshot(), w.stands()))
 }
 
 func (w *world) result() Result {

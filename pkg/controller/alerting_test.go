@@ -16,6 +16,7 @@ import (
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/controller"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
 
@@ -45,8 +46,8 @@ func TestAlertKeepsNodesFromStarting(t *testing.T) {
 			return false
 		}
 		for _, n := range out.Nodes {
-			if n.Node == "a" && n.Reason == policy.ReasonAlertsFiring {
-				return strings.HasSuffix(n.Sentence.String(), "alerts keep everything from starting: EtcdDown")
+			if n.Node == "a" && n.Reason == plan.ReasonAlertsFiring {
+				return strings.HasSuffix(n.Message.String(), "alerts keep everything from starting: EtcdDown")
 			}
 		}
 		return false

@@ -17,6 +17,8 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/hostile"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/planner"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
 
@@ -32,12 +34,12 @@ func TestAttackPlanPage(t *testing.T) {
 				n.UID, n.PassedOver = n.Name, true
 				s.Nodes = append(s.Nodes, n)
 			}
-			out := policy.Plan(s, policy.DefaultSettings())
+			out := planner.Plan(s, policy.DefaultSettings())
 			assert.Equal(t, len(out.Nodes), 2)
 			out.Warnings = append(out.Warnings, word)
-			var sentence policy.Sentence
+			var sentence plan.Message
 			assert.NilError(t, sentence.UnmarshalText([]byte(word)))
-			out.Nodes = append(out.Nodes, policy.Standing{Node: "n3", Reason: policy.ReasonBudgetBlocks, Sentence: sentence})
+			out.Nodes = append(out.Nodes, plan.Decision{Node: "n3", Reason: plan.ReasonBudgetBlocks, Message: sentence})
 
 			registry := prometheus.NewRegistry()
 			NewMetrics(registry).pass(out, time.Second)
@@ -48,10 +50,10 @@ func TestAttackPlanPage(t *testing.T) {
 			}
 			assert.NilError(t, hostile.Obeyed(served(promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), "")))
 
-			page := PlanHandler(func(context.Context) (policy.Outcome, error) { return out, nil })
+			page := PlanHandler(func(context.Context) (plan.Plan, error) { return out, nil })
 			assert.NilError(t, hostile.Obeyed(served(page, "")))
 			body := served(page, "?format=json")
-			var back policy.Outcome
+			var back plan.Plan
 			assert.NilError(t, json.Unmarshal([]byte(body), &back))
 			if name != "no UTF-8" {
 				assert.Equal(t, back.PolicyProblem, word, "a program reads what was said")
@@ -60,7 +62,7 @@ func TestAttackPlanPage(t *testing.T) {
 				assert.NilError(t, hostile.Obeyed(body))
 			}
 
-			ill := PlanHandler(func(context.Context) (policy.Outcome, error) { return policy.Outcome{}, errors.New(word) })
+			ill := PlanHandler(func(context.Context) (plan.Plan, error) { return plan.Plan{}, errors.New(word) })
 			assert.NilError(t, hostile.Obeyed(served(ill, "")))
 		})
 	}

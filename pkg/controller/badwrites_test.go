@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 )
 
 // Nodes whose writes are refused, or hang, or whose cordon alone is refused after a slot was taken for it, keep nobody else
@@ -32,19 +32,19 @@ func TestAttackSlowAndRefusedWrites(t *testing.T) {
 	f.refuse("object.metadata.name == 'refused' || object.metadata.name == 'cordon-refused' && has(object.spec.unschedulable)")
 	hangs.start()
 	f.release(v2)
-	standing := func(node string) policy.Standing {
+	standing := func(node string) plan.Decision {
 		out, err := c.Plan(t.Context())
 		if err != nil {
-			return policy.Standing{}
+			return plan.Decision{}
 		}
-		return out.Nodes[slices.IndexFunc(out.Nodes, func(n policy.Standing) bool { return n.Node == node })]
+		return out.Nodes[slices.IndexFunc(out.Nodes, func(n plan.Decision) bool { return n.Node == node })]
 	}
 	bad := map[string]string{
 		"cordon-refused": "ValidatingAdmissionPolicy", "refused": "ValidatingAdmissionPolicy", "hanging": "the API server has not answered within"}
 	for name, why := range bad {
 		f.until(name+" says so", func() bool {
 			s := standing(name)
-			return s.Reason == policy.ReasonWriteFailing && strings.Contains(s.Sentence.String(), why)
+			return s.Reason == plan.ReasonWriteFailing && strings.Contains(s.Message.String(), why)
 		})
 		f.until("an Event on "+name, func() bool {
 			events, err := f.client.CoreV1().Events("").List(t.Context(), metav1.ListOptions{FieldSelector: "reason=WriteFailing,involvedObject.name=" + name})

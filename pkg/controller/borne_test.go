@@ -7,7 +7,7 @@ import (
 	"gotest.tools/v3/assert"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 )
 
 // What a node bore is remembered for an hour, also of one whose label was taken off meanwhile, and no clock that ran ahead
@@ -18,7 +18,7 @@ func TestAttackMemoryOfANode(t *testing.T) {
 	seen := func(at time.Time) fleet.Node {
 		n := fleet.Node{UID: "u"}
 		// Nothing is managed.
-		term.remember(fleet.Snapshot{Now: at}, policy.Outcome{})
+		term.remember(fleet.Snapshot{Now: at}, plan.Plan{})
 		if b := term.borne["u"]; b != nil {
 			b.tell(&n, at)
 		}

@@ -8,15 +8,15 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 )
 
 // carryOut does what the plan says, in the order of policy.Work. It returns the first error that isn't one node's; tasks
 // after a failed one were done all the same.
-func (t *Term) carryOut(ctx context.Context, s fleet.Snapshot, out policy.Outcome) error {
+func (t *Term) carryOut(ctx context.Context, s fleet.Snapshot, out plan.Plan) error {
 	var first error
 	slow := 0
-	work := policy.NewWork(out)
+	work := plan.NewWork(out)
 	for task, more := work.Next(); more; task, more = work.Next() {
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -49,44 +49,44 @@ func (t *Term) carryOut(ctx context.Context, s fleet.Snapshot, out policy.Outcom
 }
 
 // do does one task and tells if its answer is yes.
-func (t *Term) do(ctx context.Context, s fleet.Snapshot, task policy.Task) (bool, error) {
+func (t *Term) do(ctx context.Context, s fleet.Snapshot, task plan.Task) (bool, error) {
 	step := task.Step
 	switch task.Kind {
-	case policy.TaskTakeSlots, policy.TaskFreeSlots:
+	case plan.TaskTakeSlots, plan.TaskFreeSlots:
 		err := t.c.Cluster.ChangeSlots(ctx, task.Take, task.Free)
 		if err != nil {
 			// What is not freed here the next pass finds without a disruption, and fences.
 			t.c.Cluster.ForgetSlots()
 		}
-		if task.Kind == policy.TaskFreeSlots {
+		if task.Kind == plan.TaskFreeSlots {
 			t.Changed()
 		}
 		return err == nil, err
-	case policy.TaskRecordPolicy:
+	case plan.TaskRecordPolicy:
 		return t.recorded(t.c.Cluster.RecordPolicy(ctx, s.Now))
-	case policy.TaskRecordVersions:
+	case plan.TaskRecordVersions:
 		return t.recorded(t.c.Cluster.RecordVersions(ctx, task.Saw, task.Named, s.Now))
-	case policy.TaskDrain:
+	case plan.TaskDrain:
 		t.drain(ctx, s, step)
 		return true, nil
-	case policy.TaskLookAhead:
+	case plan.TaskLookAhead:
 		t.look(ctx, step)
 		return true, nil
-	case policy.TaskAskAlerts:
+	case plan.TaskAskAlerts:
 		t.askAlerts(ctx)
 		return true, nil
-	case policy.TaskCheck:
+	case plan.TaskCheck:
 		t.check(ctx, s, step)
 		return true, nil
-	case policy.TaskLookGone:
+	case plan.TaskLookGone:
 		there, err := t.c.Cluster.Exists(ctx, step.Node, step.UID)
 		return !there, err
-	case policy.TaskLookFenced:
+	case plan.TaskLookFenced:
 		return t.fenced(ctx, step)
 	}
 	ctx, cancel := context.WithTimeout(ctx, writeTime)
 	defer cancel()
-	if task.Kind != policy.TaskWrite {
+	if task.Kind != plan.TaskWrite {
 		return t.lookBefore(ctx, task)
 	}
 	if err := t.c.Cluster.Write(ctx, step.Node, step.Change); err != nil {

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 )
 
 const (
@@ -24,7 +24,7 @@ type checking struct {
 }
 
 // check starts one live look, unless one is under way. Its end asks for another pass of the term.
-func (t *Term) check(ctx context.Context, s fleet.Snapshot, step policy.Step) {
+func (t *Term) check(ctx context.Context, s fleet.Snapshot, step plan.Step) {
 	since := disruptedSince(s, step)
 	t.mu.Lock()
 	l := t.checks[step.UID]

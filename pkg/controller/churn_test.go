@@ -10,7 +10,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/controller"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 )
 
 // An offer that comes and goes, by the word of one agent, has its node taken out of service a few times and keeps no
@@ -43,7 +43,7 @@ func TestAttackOfferThatComesAndGoes(t *testing.T) {
 		}
 		out, err := c.Plan(t.Context())
 		assert.NilError(t, err)
-		return slices.ContainsFunc(out.Nodes, func(s policy.Standing) bool { return s.Node == "a" && s.Reason == policy.ReasonBackingOff })
+		return slices.ContainsFunc(out.Nodes, func(s plan.Decision) bool { return s.Node == "a" && s.Reason == plan.ReasonBackingOff })
 	}
 	// What is never evicted keeps each drain from its end.
 	f.pod("a", "web")
@@ -74,7 +74,7 @@ func TestAttackPodThatComesBack(t *testing.T) {
 			f.pod("a", "web")
 			made++
 		}
-		return a.waitsFor(policy.ReasonEvictionLimit, "3 pods were evicted from the node within an hour")()
+		return a.waitsFor(plan.ReasonEvictionLimit, "3 pods were evicted from the node within an hour")()
 	})
 	assert.Equal(t, made, 4)
 }

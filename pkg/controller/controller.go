@@ -20,7 +20,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/alert"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/drain"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 )
 
 // LeaseName is the Lease, in the operator's namespace, that elects the leader.
@@ -191,13 +191,13 @@ func (c *Controller) Healthy() error {
 }
 
 // Plan returns what would be done now. Only a leader can tell.
-func (c *Controller) Plan(ctx context.Context) (policy.Outcome, error) {
+func (c *Controller) Plan(ctx context.Context) (plan.Plan, error) {
 	if err := c.Ready(); err != nil {
-		return policy.Outcome{}, err
+		return plan.Plan{}, err
 	}
 	t := c.term.Load()
 	if t == nil {
-		return policy.Outcome{}, errors.New("this process does not lead; ask the pod that the Lease " + LeaseName + " names")
+		return plan.Plan{}, errors.New("this process does not lead; ask the pod that the Lease " + LeaseName + " names")
 	}
 	return t.Plan(ctx)
 }

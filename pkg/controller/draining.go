@@ -7,7 +7,7 @@ import (
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/drain"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 )
 
 const (
@@ -26,7 +26,7 @@ type draining struct {
 }
 
 // disruptedSince tells the disruption of a step's node from the next.
-func disruptedSince(s fleet.Snapshot, step policy.Step) time.Time {
+func disruptedSince(s fleet.Snapshot, step plan.Step) time.Time {
 	for i := range s.Nodes {
 		if n := &s.Nodes[i]; n.UID == step.UID && n.Marks.Disruption != nil {
 			return n.Marks.Disruption.Since
@@ -36,7 +36,7 @@ func disruptedSince(s fleet.Snapshot, step policy.Step) time.Time {
 }
 
 // drain starts one eviction pass, unless one is under way. Its end asks for another pass of the term.
-func (t *Term) drain(ctx context.Context, s fleet.Snapshot, step policy.Step) {
+func (t *Term) drain(ctx context.Context, s fleet.Snapshot, step plan.Step) {
 	since := disruptedSince(s, step)
 	t.mu.Lock()
 	d := t.drains[step.UID]
@@ -74,7 +74,7 @@ func (t *Term) drain(ctx context.Context, s fleet.Snapshot, step policy.Step) {
 
 // inOurHands looks live: a watch that is late shows nodes as drained by us that were given back, freed by
 // somebody, or made again under the same name, and whose pods are no business of ours any more.
-func (t *Term) inOurHands(ctx context.Context, step policy.Step, since time.Time) (bool, error) {
+func (t *Term) inOurHands(ctx context.Context, step plan.Step, since time.Time) (bool, error) {
 	n, ok, err := t.c.Cluster.Live(ctx, step.Node)
 	if err != nil {
 		return false, err
@@ -110,7 +110,7 @@ func (t *Term) found(d *draining, found *fleet.Drain, headway bool) {
 }
 
 // stillEmpty lists live, just before a reboot is asked for, that nothing is left to evict.
-func (t *Term) stillEmpty(ctx context.Context, step policy.Step) (bool, error) {
+func (t *Term) stillEmpty(ctx context.Context, step plan.Step) (bool, error) {
 	pods, err := t.c.Drainer.Pods(ctx, step.Node, *step.Eviction)
 	if err != nil {
 		return false, err

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
 
@@ -18,8 +19,8 @@ func TestTheLastLookIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		term := &Term{c: TermConfig{Drainer: mute{}}}
 		began := time.Now()
-		step := policy.Step{Node: "a", Eviction: new(policy.DefaultSettings().Eviction), Change: &policy.Change{}}
-		empty, err := term.do(t.Context(), fleet.Snapshot{}, policy.Task{Kind: policy.TaskLookEmpty, Step: step})
+		step := plan.Step{Node: "a", Eviction: new(policy.DefaultSettings().Eviction), Change: &plan.Change{}}
+		empty, err := term.do(t.Context(), fleet.Snapshot{}, plan.Task{Kind: plan.TaskLookEmpty, Step: step})
 		assert.ErrorIs(t, err, context.DeadlineExceeded)
 		assert.Assert(t, !empty)
 		assert.Equal(t, time.Since(began), writeTime)

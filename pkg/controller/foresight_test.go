@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/controller"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
 
@@ -37,7 +38,7 @@ func (f *testFleet) dropBudget(name string) {
 	assert.NilError(f.t, f.client.PolicyV1().PodDisruptionBudgets("default").Delete(context.Background(), name, metav1.DeleteOptions{}))
 }
 
-func (m *machine) waitsFor(r policy.Reason, parts ...string) func() bool {
+func (m *machine) waitsFor(r plan.Reason, parts ...string) func() bool {
 	return func() bool {
 		w := m.marks().Waiting
 		return w != nil && w.Reason == string(r) && !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(w.Message, part) })
@@ -108,7 +109,7 @@ func blockedNodeStopsNobody(t *testing.T) {
 	f.release(v2)
 	f.until("b is updated", f.machines["b"].updatedTo(v2))
 	f.until("c is updated", f.machines["c"].updatedTo(v2))
-	f.until("a says what blocks it", a.waitsFor(policy.ReasonBudgetBlocks, "staged; PodDisruptionBudget default/web would not let pod default/web go"))
+	f.until("a says what blocks it", a.waitsFor(plan.ReasonBudgetBlocks, "staged; PodDisruptionBudget default/web would not let pod default/web go"))
 	f.until("people are told", func() bool {
 		events, err := f.client.CoreV1().Events("default").List(t.Context(), metav1.ListOptions{FieldSelector: "reason=BudgetBlocks,involvedObject.name=a"})
 		return err == nil && len(events.Items) == 1
@@ -160,7 +161,7 @@ func TestStuckDrain(t *testing.T) {
 			f.release(v2)
 			f.until("a is given back", func() bool {
 				m := a.marks()
-				return m.Failure != nil && m.Failure.Reason == string(policy.ReasonDrainDeadline) && strings.Contains(m.Failure.Message, "pod default/web")
+				return m.Failure != nil && m.Failure.Reason == string(plan.ReasonDrainDeadline) && strings.Contains(m.Failure.Message, "pod default/web")
 			})
 			f.until("b is updated", f.machines["b"].updatedTo(v2))
 			f.until("c is updated", f.machines["c"].updatedTo(v2))
@@ -180,7 +181,7 @@ func TestForcedDrain(t *testing.T) {
 	f.control(func(o *controller.Options) { o.Policy.Eviction.Force, o.Policy.Drain = true, 3*time.Second })
 	f.until("a is managed", a.updatedTo(v1))
 	f.release(v2)
-	f.until("a is held up", a.waitsFor(policy.ReasonEvictionBlocked, "default/web"))
+	f.until("a is held up", a.waitsFor(plan.ReasonEvictionBlocked, "default/web"))
 	pods := f.client.CoreV1().Pods("default")
 	f.until("web is deleted", func() bool {
 		p, err := pods.Get(t.Context(), "web", metav1.GetOptions{})
@@ -207,7 +208,7 @@ func TestPodIsWaitedFor(t *testing.T) {
 	f.until("a is managed", a.updatedTo(v1))
 	f.release(v2)
 	f.until("b is updated", f.machines["b"].updatedTo(v2))
-	f.until("a says what it waits for", a.waitsFor(policy.ReasonPodAwaited, "pod default/job runs"))
+	f.until("a says what it waits for", a.waitsFor(plan.ReasonPodAwaited, "pod default/job runs"))
 	assert.Assert(t, !cordoned("a"), "it was cordoned while the job ran")
 	job.Status.Phase, job.Status.Conditions = corev1.PodSucceeded, nil
 	_, err := f.client.CoreV1().Pods("default").UpdateStatus(t.Context(), job, metav1.UpdateOptions{})

@@ -16,7 +16,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 )
 
 // hold puts a pod on a node that nobody may evict until letGo is called.
@@ -66,7 +66,7 @@ func TestUncordonedInTheMiddleOfADrain(t *testing.T) {
 	f.release(v2)
 	f.until("a drains", a.drains)
 	f.cordon("a", false)
-	f.until("a is given back", func() bool { return a.lastAttempt().Reason == string(policy.ReasonCordonTaken) })
+	f.until("a is given back", func() bool { return a.lastAttempt().Reason == string(plan.ReasonCordonTaken) })
 	assert.Equal(t, a.lastAttempt().Outcome, marker.OutcomeGivenBack)
 	m := a.marks()
 	assert.Assert(t, m.Failure == nil && m.Disruption == nil && m.Intent.RebootFrom == "")
@@ -94,7 +94,7 @@ func TestCordonedByItsUserAfterADrainWasEnded(t *testing.T) {
 	f.release(v2)
 	f.until("a drains", a.drains)
 	f.cordon("a", false)
-	f.until("a is given back", func() bool { return a.lastAttempt().Reason == string(policy.ReasonCordonTaken) })
+	f.until("a is given back", func() bool { return a.lastAttempt().Reason == string(plan.ReasonCordonTaken) })
 	f.cordon("a", true)
 	f.until("a's turn comes again", a.drains)
 	assert.Assert(t, a.marks().Disruption.WasUnschedulable)

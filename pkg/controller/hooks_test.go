@@ -9,6 +9,7 @@ import (
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/controller"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
 
@@ -26,7 +27,7 @@ func TestHooks(t *testing.T) {
 	a := f.machines["a"]
 	f.until("a is managed", a.updatedTo(v1))
 	f.release(v2)
-	f.until("the hook after the drain is asked", a.waitsFor(policy.ReasonHookAwaited))
+	f.until("the hook after the drain is asked", a.waitsFor(plan.ReasonHookAwaited))
 	stop()
 	first := a.marks().HookID
 	assert.Assert(t, strings.HasPrefix(first, "after-drain."), first)
@@ -64,7 +65,7 @@ func TestSilentHook(t *testing.T) {
 	f.until("a is given back", func() bool { return a.marks().Failure != nil })
 	m := a.marks()
 	assert.Assert(t, m.Disruption == nil && m.HookID == "" && !a.node().Spec.Unschedulable)
-	assert.Equal(t, m.Failure.Reason, string(policy.ReasonHookFailed))
+	assert.Equal(t, m.Failure.Reason, string(plan.ReasonHookFailed))
 	assert.Equal(t, m.Failure.Message, "hook storage has not answered within 1s")
 	assert.Equal(t, len(othersMarks(a.node())), 0)
 	assert.Equal(t, a.rebooted(), 0)

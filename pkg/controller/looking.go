@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 )
 
 const (
@@ -22,7 +22,7 @@ type looking struct {
 }
 
 // look begins a look ahead, unless one is under way. Its end asks for another pass of the term.
-func (t *Term) look(ctx context.Context, step policy.Step) {
+func (t *Term) look(ctx context.Context, step plan.Step) {
 	t.mu.Lock()
 	l := t.looks[step.UID]
 	if l == nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/telemetry"
 )
 
@@ -24,7 +24,7 @@ type Metrics struct {
 	wall                       *prometheus.Desc
 
 	mu   sync.Mutex
-	last *policy.Outcome
+	last *plan.Plan
 }
 
 // NewMetrics registers the controller's metrics; r may be nil.
@@ -73,7 +73,7 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 	if last == nil {
 		return
 	}
-	phases, reasons, versions := last.Phases(), map[policy.Reason]int{}, map[string]int{}
+	phases, reasons, versions := last.Phases(), map[plan.Reason]int{}, map[string]int{}
 	for _, n := range last.Nodes {
 		if n.Act == "" {
 			reasons[n.Reason]++
@@ -88,7 +88,7 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 	for _, p := range intent.Phases() {
 		gauge(m.phases, phases[p], string(p))
 	}
-	for _, r := range policy.Reasons() {
+	for _, r := range plan.Reasons() {
 		if r.Waits() {
 			gauge(m.reasons, reasons[r], string(r))
 		}
@@ -114,14 +114,14 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-func (m *Metrics) pass(out policy.Outcome, took time.Duration) {
+func (m *Metrics) pass(out plan.Plan, took time.Duration) {
 	m.passes.Observe(took.Seconds())
 	m.mu.Lock()
 	m.last = &out
 	m.mu.Unlock()
 }
 
-func (m *Metrics) step(s policy.Step) {
+func (m *Metrics) step(s plan.Step) {
 	m.steps.WithLabelValues(string(s.Act), string(s.Reason)).Inc()
 }
 

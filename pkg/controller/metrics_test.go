@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"gotest.tools/v3/assert"
 
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 )
 
 // A reason that no node waits by any more is 0 and not gone, and a node that is up to date waits for nothing.
@@ -28,16 +28,16 @@ func TestNodesWaiting(t *testing.T) {
 		}
 		return out
 	}
-	m.pass(policy.Outcome{Nodes: []policy.Standing{{Reason: policy.ReasonUpToDate}, {Reason: policy.ReasonBudgetBlocks}}}, time.Second)
+	m.pass(plan.Plan{Nodes: []plan.Decision{{Reason: plan.ReasonUpToDate}, {Reason: plan.ReasonBudgetBlocks}}}, time.Second)
 	before := waiting()
-	m.pass(policy.Outcome{Nodes: []policy.Standing{{Reason: policy.ReasonUpToDate}, {Reason: policy.ReasonUpToDate}}}, time.Second)
+	m.pass(plan.Plan{Nodes: []plan.Decision{{Reason: plan.ReasonUpToDate}, {Reason: plan.ReasonUpToDate}}}, time.Second)
 	after := waiting()
-	assert.Equal(t, before[string(policy.ReasonBudgetBlocks)], 1.0)
+	assert.Equal(t, before[string(plan.ReasonBudgetBlocks)], 1.0)
 	assert.Equal(t, len(after), len(before))
 	for reason, n := range after {
 		assert.Equal(t, n, 0.0, reason)
 	}
-	for _, reason := range []policy.Reason{policy.ReasonUpToDate, policy.ReasonUpdated, policy.ReasonManaged} {
+	for _, reason := range []plan.Reason{plan.ReasonUpToDate, plan.ReasonUpdated, plan.ReasonManaged} {
 		_, there := after[string(reason)]
 		assert.Assert(t, !there, reason)
 	}

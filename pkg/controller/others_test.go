@@ -13,7 +13,7 @@ import (
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/controller"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 )
 
 // othersMarks are what load balancers and autoscalers read of a node.
@@ -45,11 +45,11 @@ func TestBrupop_798(t *testing.T) {
 	f.annotateFor("a", marker.AnnotationDisrupt, "false")
 	before := othersMarks(a.node())
 	f.release(v2)
-	f.until("load balancers are given time", a.waitsFor(policy.ReasonLeavingBalancers))
+	f.until("load balancers are given time", a.waitsFor(plan.ReasonLeavingBalancers))
 	n := a.node()
 	assert.Assert(t, n.Spec.Unschedulable)
 	assert.DeepEqual(t, othersMarks(n), map[string]string{marker.LabelExcluded: "true", marker.AnnotationScaleDown: "true", marker.AnnotationDisrupt: "true"})
-	f.until("the soak runs", a.waitsFor(policy.ReasonSoaking))
+	f.until("the soak runs", a.waitsFor(plan.ReasonSoaking))
 	n = a.node()
 	assert.DeepEqual(t, othersMarks(n), map[string]string{marker.AnnotationScaleDown: "true", marker.AnnotationDisrupt: "true"})
 	assert.Assert(t, !n.Spec.Unschedulable)
@@ -70,7 +70,7 @@ func TestBrupop_28_brupop_630(t *testing.T) {
 	f.until("a is managed", a.updatedTo(v1))
 	before := a.node()
 	f.release(v2)
-	f.until("a is cordoned", a.waitsFor(policy.ReasonLeavingBalancers))
+	f.until("a is cordoned", a.waitsFor(plan.ReasonLeavingBalancers))
 	stop()
 	f.annotateFor("a", marker.AnnotationDisrupt, "mine")
 	f.annotate("a", marker.KeyPaused, "a human")
@@ -140,7 +140,7 @@ func TestFLUO_118(t *testing.T) {
 	_, stop := f.control(func(o *controller.Options) { o.Policy.Balancers.Wait = time.Minute })
 	f.until("a is managed", a.updatedTo(v1))
 	f.release(v2)
-	f.until("a is cordoned", a.waitsFor(policy.ReasonLeavingBalancers))
+	f.until("a is cordoned", a.waitsFor(plan.ReasonLeavingBalancers))
 	stop()
 	f.control(nil)
 	f.until("a is updated", a.updatedTo(v2))
@@ -162,7 +162,7 @@ func TestKured_63(t *testing.T) {
 	f.until("a is managed", a.updatedTo(v1))
 	f.release(v2)
 	f.until("b has gone on a's slot", f.machines["b"].updatedTo(v2))
-	f.until("a is Lost", a.waitsFor(policy.ReasonLost))
+	f.until("a is Lost", a.waitsFor(plan.ReasonLost))
 	n := a.node()
 	assert.Assert(t, n.Spec.Unschedulable && len(othersMarks(n)) == 3)
 	stop()

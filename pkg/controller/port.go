@@ -9,6 +9,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/drain"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
 
@@ -17,7 +18,7 @@ type Cluster interface {
 	// Nodes returns all nodes, none older than this process's last write to it, sorted by name.
 	Nodes(ctx context.Context) ([]fleet.Node, error)
 	// Write changes one node if nothing was written to it since, else it is kube.ErrConflict.
-	Write(ctx context.Context, node string, c *policy.Change) error
+	Write(ctx context.Context, node string, c *plan.Change) error
 	// State returns what the controller's own object says, as last seen, and ForgetSlots makes the next look a live one.
 	// ChangeSlots changes the slot holders by compare-and-swap, and so do RecordVersions and RecordPolicy with the
 	// versions that are known and that there is a policy.
@@ -27,7 +28,7 @@ type Cluster interface {
 	RecordVersions(ctx context.Context, saw, named []string, now time.Time) error
 	RecordPolicy(ctx context.Context, now time.Time) error
 	// Check looks live at what a node carries.
-	Check(ctx context.Context, node string, q policy.Check) (fleet.Checked, error)
+	Check(ctx context.Context, node string, q plan.Check) (fleet.Checked, error)
 	// Live looks at a node as it is right now; false: it is gone. Nodes shows nothing older afterwards.
 	Live(ctx context.Context, node string) (fleet.Node, bool, error)
 	// Exists looks live, and so does Alone: if the node is the only one of its cluster that isn't on its way out.

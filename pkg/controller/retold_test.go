@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/controller"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 )
 
 // A leader that dies between a step and its Event leaves the telling to the next one (issue 14, 11), which repeats
@@ -25,7 +25,7 @@ func TestALeaderDiesBeforeItTells(t *testing.T) {
 	f.until("a drains", a.drains)
 	events := f.client.CoreV1().Events("default")
 	told := func() []corev1.Event {
-		list, err := events.List(t.Context(), metav1.ListOptions{FieldSelector: "reason=" + string(policy.ReasonCordoned) + ",involvedObject.name=a"})
+		list, err := events.List(t.Context(), metav1.ListOptions{FieldSelector: "reason=" + string(plan.ReasonCordoned) + ",involvedObject.name=a"})
 		assert.NilError(t, err)
 		return list.Items
 	}

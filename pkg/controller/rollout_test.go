@@ -14,7 +14,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/controller"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 )
 
 // The whole way of two nodes, one after the other: each reboots once and ends Idle, schedulable, on the
@@ -50,7 +50,7 @@ func TestForeignCordonStays(t *testing.T) {
 	f.until("b and c wait", func() bool {
 		waits := func(m *machine) bool {
 			w := m.marks().Waiting
-			return w != nil && w.Reason == string(policy.ReasonUnavailableLimit)
+			return w != nil && w.Reason == string(plan.ReasonUnavailableLimit)
 		}
 		return waits(b) && waits(c)
 	})
@@ -73,7 +73,7 @@ func TestActivatedAndForgotten(t *testing.T) {
 	c, _ := f.control(nil)
 	f.until("a waits for a word", func() bool {
 		out, err := c.Plan(t.Context())
-		return err == nil && out.Nodes[0].Reason == policy.ReasonAnotherUpdater && strings.Contains(out.Nodes[0].Sentence.String(), string(marker.KeyRetry))
+		return err == nil && out.Nodes[0].Reason == plan.ReasonAnotherUpdater && strings.Contains(out.Nodes[0].Message.String(), string(marker.KeyRetry))
 	})
 	_, err := f.client.CoreV1().Nodes().Patch(t.Context(), "a", types.MergePatchType, []byte(`{"metadata":{"annotations":{"bottlerocket.aws/retry":""}}}`), metav1.PatchOptions{})
 	assert.NilError(t, err)
@@ -96,7 +96,7 @@ func TestRolledBack(t *testing.T) {
 		return m.Failure != nil && m.Disruption == nil && m.Report.Answer(m.Intent.ID) == marker.StateReady
 	})
 	m := a.marks()
-	assert.Equal(t, m.Failure.Reason, string(policy.ReasonRolledBack))
+	assert.Equal(t, m.Failure.Reason, string(plan.ReasonRolledBack))
 	assert.DeepEqual(t, m.Failure.Versions, []string{v2})
 	assert.Equal(t, m.Failure.Count, 1)
 	assert.Equal(t, m.Report.Current, v1)
@@ -127,8 +127,8 @@ func TestLost(t *testing.T) {
 	assert.Assert(t, a.node().Spec.Unschedulable)
 	f.until("a is Lost", func() bool {
 		out, err := c.Plan(t.Context())
-		return err == nil && slices.ContainsFunc(out.Nodes, func(n policy.Standing) bool {
-			return n.Node == "a" && n.Phase == intent.PhaseLost && n.Reason == policy.ReasonLost
+		return err == nil && slices.ContainsFunc(out.Nodes, func(n plan.Decision) bool {
+			return n.Node == "a" && n.Phase == intent.PhaseLost && n.Reason == plan.ReasonLost
 		})
 	})
 	a.host.Boot()
@@ -150,7 +150,7 @@ func TestBudgetBlocksDrain(t *testing.T) {
 	f.release(v2)
 	f.until("a says what blocks it", func() bool {
 		w := a.marks().Waiting
-		return w != nil && w.Reason == string(policy.ReasonEvictionBlocked) && strings.Contains(w.Message, "default/web")
+		return w != nil && w.Reason == string(plan.ReasonEvictionBlocked) && strings.Contains(w.Message, "default/web")
 	})
 	assert.Equal(t, a.rebooted(), 0)
 	assert.NilError(t, f.client.PolicyV1().PodDisruptionBudgets("default").Delete(t.Context(), "web", metav1.DeleteOptions{}))
@@ -172,7 +172,7 @@ func TestDrainDeadline(t *testing.T) {
 	f.release(v2)
 	f.until("a is given back", func() bool {
 		m := a.marks()
-		return m.Failure != nil && m.Failure.Reason == string(policy.ReasonDrainDeadline)
+		return m.Failure != nil && m.Failure.Reason == string(plan.ReasonDrainDeadline)
 	})
 	f.until("b is updated", f.machines["b"].updatedTo(v2))
 	assert.Assert(t, !a.node().Spec.Unschedulable)

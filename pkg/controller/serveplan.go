@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plain"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 )
 
 // maxProblem is how much is shown of why there is no plan, in bytes.
@@ -16,7 +16,7 @@ const maxProblem = 1024
 
 // PlanHandler serves GET /plan: text, or JSON with ?format=json or Accept: application/json, both without a character
 // that a terminal obeys. It writes nothing anywhere.
-func PlanHandler(plan func(context.Context) (policy.Outcome, error)) http.Handler {
+func PlanHandler(plan func(context.Context) (plan.Plan, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet {
 			http.Error(w, "only GET", http.StatusMethodNotAllowed)

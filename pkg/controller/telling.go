@@ -7,18 +7,18 @@ import (
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 )
 
 // tellOfThePolicy warns people, once, of a policy that can't be read and of versions that are stopped.
-func (t *Term) tellOfThePolicy(s fleet.Snapshot, out policy.Outcome) {
+func (t *Term) tellOfThePolicy(s fleet.Snapshot, out plan.Plan) {
 	if s.PolicyProblem != t.problem && s.PolicyProblem != "" {
-		t.c.Events.Notice(true, string(policy.ReasonPolicyUnreadable), s.PolicyProblem)
+		t.c.Events.Notice(true, string(plan.ReasonPolicyUnreadable), s.PolicyProblem)
 	}
 	t.problem = s.PolicyProblem
 	if a := s.Alerts; a != nil {
 		if a.Failed != "" && !t.unknown {
-			t.c.Events.Notice(true, string(policy.ReasonAlertsUnknown), a.Failed)
+			t.c.Events.Notice(true, string(plan.ReasonAlertsUnknown), a.Failed)
 		}
 		t.unknown = a.Failed != ""
 	}
@@ -36,7 +36,7 @@ func (t *Term) tellOfThePolicy(s fleet.Snapshot, out policy.Outcome) {
 	for _, v := range out.Stopped {
 		stopped[v.Version] = true
 		if !t.stopped[v.Version] {
-			t.c.Events.Notice(true, string(policy.ReasonVersionStopped), v.Sentence.String())
+			t.c.Events.Notice(true, string(plan.ReasonVersionStopped), v.Message.String())
 		}
 	}
 	t.stopped = stopped
@@ -50,7 +50,7 @@ const reasonWallMissing = "WallMissing"
 
 // telling is what people were told of a node: the reason, since when it has stood, and if it was a warning.
 type telling struct {
-	reason policy.Reason
+	reason plan.Reason
 	since  time.Time
 	warned bool
 }
@@ -59,7 +59,7 @@ type telling struct {
 const warnAfter = 5 * time.Minute
 
 // tell tells people, once, of a reason that no step tells them of, and warns them of one that lasts.
-func (t *Term) tell(out policy.Outcome, now time.Time) {
+func (t *Term) tell(out plan.Plan, now time.Time) {
 	told := make(map[string]telling, len(t.told))
 	for _, n := range out.Nodes {
 		before, known := t.told[n.UID]
@@ -81,11 +81,11 @@ func (t *Term) tell(out policy.Outcome, now time.Time) {
 		case n.Act != "":
 			continue
 		case !same:
-			t.c.Events.Event(n.Node, n.UID, before.warned, string(n.Reason), n.Sentence.String())
+			t.c.Events.Event(n.Node, n.UID, before.warned, string(n.Reason), n.Message.String())
 		}
 		if !before.warned && now.Sub(before.since) >= warnAfter {
 			before.warned = true
-			t.c.Events.Event(n.Node, n.UID, true, string(n.Reason), n.Sentence.String())
+			t.c.Events.Event(n.Node, n.UID, true, string(n.Reason), n.Message.String())
 		}
 		told[n.UID] = before
 	}
@@ -101,7 +101,7 @@ func (t *Term) tellOfSteps(s fleet.Snapshot) {
 	lately := func(at time.Time) bool { return s.Now.Sub(at).Abs() <= tellFor }
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
-		last, ok := policy.LastShown(&n.Marks)
+		last, ok := plan.LastShown(&n.Marks)
 		if !ok || !lately(last.At) || len(n.Problems) > 0 {
 			continue
 		}
@@ -115,7 +115,7 @@ func (t *Term) tellOfSteps(s fleet.Snapshot) {
 }
 
 // tellOfStep tells of a step that was carried out.
-func (t *Term) tellOfStep(step policy.Step) {
+func (t *Term) tellOfStep(step plan.Step) {
 	if last, ok := step.Shown(); ok {
 		id := step.UID + " " + last.ID()
 		t.shown[id] = last.At
@@ -128,4 +128,4 @@ func (t *Term) tellOfStep(step policy.Step) {
 }
 
 // alarms reports whether the Event of a step with this reason is a warning.
-func alarms(r policy.Reason) bool { return r.Troubling() && !r.Patient() }
+func alarms(r plan.Reason) bool { return r.Troubling() && !r.Patient() }

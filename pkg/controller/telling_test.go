@@ -15,6 +15,8 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/planner"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
 
@@ -42,25 +44,25 @@ func TestPatientTelling(t *testing.T) {
 	events := &said{}
 	term := &Term{c: TermConfig{Events: events}}
 	at := time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
-	waits := func(after time.Duration, reason policy.Reason, act intent.Act) {
+	waits := func(after time.Duration, reason plan.Reason, act intent.Act) {
 		at = at.Add(after)
-		term.tell(policy.Outcome{Nodes: []policy.Standing{{Node: "a", UID: "a", Reason: reason, Act: act}}}, at)
+		term.tell(plan.Plan{Nodes: []plan.Decision{{Node: "a", UID: "a", Reason: reason, Act: act}}}, at)
 	}
-	waits(0, policy.ReasonEvictionBlocked, "")
-	waits(4*time.Minute, policy.ReasonEvictionBlocked, intent.ActDrain)
+	waits(0, plan.ReasonEvictionBlocked, "")
+	waits(4*time.Minute, plan.ReasonEvictionBlocked, intent.ActDrain)
 	assert.DeepEqual(t, events.events, []string{"a EvictionBlocked false"})
-	waits(time.Minute, policy.ReasonEvictionBlocked, intent.ActDrain)
-	waits(time.Hour, policy.ReasonEvictionBlocked, "")
+	waits(time.Minute, plan.ReasonEvictionBlocked, intent.ActDrain)
+	waits(time.Hour, plan.ReasonEvictionBlocked, "")
 	assert.DeepEqual(t, events.events, []string{"a EvictionBlocked false", "a EvictionBlocked true"})
-	waits(time.Minute, policy.ReasonDraining, "")
-	waits(time.Minute, policy.ReasonHostError, "")
-	waits(time.Hour, policy.ReasonHostError, "")
+	waits(time.Minute, plan.ReasonDraining, "")
+	waits(time.Minute, plan.ReasonHostError, "")
+	waits(time.Hour, plan.ReasonHostError, "")
 	assert.DeepEqual(t, events.events[2:], []string{"a HostError true"})
 	// A note tells of it itself.
-	waits(time.Minute, policy.ReasonBudgetBlocks, intent.ActNote)
-	waits(4*time.Minute, policy.ReasonBudgetBlocks, "")
+	waits(time.Minute, plan.ReasonBudgetBlocks, intent.ActNote)
+	waits(4*time.Minute, plan.ReasonBudgetBlocks, "")
 	assert.Equal(t, len(events.events), 3)
-	waits(time.Minute, policy.ReasonBudgetBlocks, "")
+	waits(time.Minute, plan.ReasonBudgetBlocks, "")
 	assert.DeepEqual(t, events.events[3:], []string{"a BudgetBlocks true"})
 }
 
@@ -69,26 +71,26 @@ func TestStepsOnNodesAreTold(t *testing.T) {
 	events := &said{}
 	term := &Term{c: TermConfig{Events: events}, shown: map[string]time.Time{}}
 	at := time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
-	ended := func(ago time.Duration, reason policy.Reason) fleet.Node {
+	ended := func(ago time.Duration, reason plan.Reason) fleet.Node {
 		n := fleet.Node{Name: "a", UID: "a"}
 		n.Marks.History = []marker.Attempt{{Version: "1.2.0", Outcome: marker.OutcomeFailed, Reason: string(reason), Ended: at.Add(-ago)}}
 		return n
 	}
 	see := func(n fleet.Node) { term.tellOfSteps(fleet.Snapshot{Now: at, Nodes: []fleet.Node{n}}) }
-	see(ended(11*time.Minute, policy.ReasonRolledBack))
+	see(ended(11*time.Minute, plan.ReasonRolledBack))
 	assert.Equal(t, len(events.events), 0, "long ago")
-	lately := ended(9*time.Minute, policy.ReasonRolledBack)
+	lately := ended(9*time.Minute, plan.ReasonRolledBack)
 	see(lately)
 	see(lately)
 	assert.DeepEqual(t, events.events, []string{"a RolledBack true"})
-	step := policy.Step{Node: "a", UID: "a", Act: intent.ActGiveBack, Reason: policy.ReasonPaused, Change: &policy.Change{Marks: ended(0, policy.ReasonPaused).Marks}}
+	step := plan.Step{Node: "a", UID: "a", Act: intent.ActGiveBack, Reason: plan.ReasonPaused, Change: &plan.Change{Marks: ended(0, plan.ReasonPaused).Marks}}
 	term.tellOfStep(step)
 	// A watch that lags still shows what was told before.
 	see(lately)
-	see(ended(0, policy.ReasonPaused))
+	see(ended(0, plan.ReasonPaused))
 	assert.DeepEqual(t, events.events, []string{"a RolledBack true", "a Paused false"})
 	at = at.Add(time.Hour)
-	see(ended(time.Hour, policy.ReasonPaused))
+	see(ended(time.Hour, plan.ReasonPaused))
 	assert.Equal(t, len(term.shown), 0, "what is remembered doesn't grow")
 }
 
@@ -111,7 +113,7 @@ func TestMissingWallIsTold(t *testing.T) {
 		at = at.Add(d)
 		term.askForWall(t.Context(), "a", at)
 		s := fleet.Snapshot{Unwalled: term.wall.missing}
-		out := policy.Plan(s, policy.DefaultSettings())
+		out := planner.Plan(s, policy.DefaultSettings())
 		term.tellOfThePolicy(s, out)
 		return out.String()
 	}

@@ -11,6 +11,8 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/planner"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/telemetry"
 )
@@ -61,7 +63,7 @@ type Term struct {
 	// what was written to them since the last pass.
 	writing   map[string]*writing
 	conflicts map[string]*conflicts
-	wrote     []policy.Step
+	wrote     []plan.Step
 	// deaf is since when it has seen no Ready agent on a node that the operator holds, by UID.
 	deaf map[string]time.Time
 
@@ -190,7 +192,7 @@ func (t *Term) Pass(ctx context.Context) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, err
 	}
-	out := policy.Plan(s, set)
+	out := planner.Plan(s, set)
 	if len(s.Nodes) > 0 {
 		if again := t.askForWall(ctx, s.Nodes[0].Name, s.Now); !again.IsZero() && (out.Wake.IsZero() || again.Before(out.Wake)) {
 			out.Wake = again
@@ -227,13 +229,13 @@ func (t *Term) stuckFor() time.Duration {
 }
 
 // Plan returns what the term would do now, without doing it.
-func (t *Term) Plan(ctx context.Context) (policy.Outcome, error) {
+func (t *Term) Plan(ctx context.Context) (plan.Plan, error) {
 	s, set, err := t.gather(ctx)
 	if err != nil {
-		return policy.Outcome{}, err
+		return plan.Plan{}, err
 	}
-	out := policy.Plan(s, set)
-	out.Budgets = policy.Budgets(s, set)
+	out := planner.Plan(s, set)
+	out.Budgets = planner.Budgets(s, set)
 	return out, nil
 }
 
@@ -308,7 +310,7 @@ func since(seen map[string]time.Time, uid string, now time.Time) time.Time {
 }
 
 // remember keeps, of managed nodes only, what the next pass wants to know.
-func (t *Term) remember(s fleet.Snapshot, out policy.Outcome) {
+func (t *Term) remember(s fleet.Snapshot, out plan.Plan) {
 	managed := make(map[string]bool, len(out.Nodes))
 	for _, n := range out.Nodes {
 		managed[n.UID] = true
@@ -358,7 +360,7 @@ func (t *Term) remember(s fleet.Snapshot, out policy.Outcome) {
 	}
 }
 
-func (t *Term) log(s policy.Step) logrus.FieldLogger {
+func (t *Term) log(s plan.Step) logrus.FieldLogger {
 	return t.c.Log.WithFields(logrus.Fields{
 		telemetry.FieldNode:   s.Node,
 		telemetry.FieldAct:    string(s.Act),

@@ -12,7 +12,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/controller"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 )
 
 // policyText puts a policy in force, in place of the one that stood there.
@@ -66,7 +66,7 @@ func TestSUC_38(t *testing.T) {
 	}
 	f.until("a is given back", func() bool {
 		m := a.marks()
-		return m.Failure != nil && m.Failure.Reason == string(policy.ReasonDrainDeadline) && m.Disruption == nil && !a.node().Spec.Unschedulable
+		return m.Failure != nil && m.Failure.Reason == string(plan.ReasonDrainDeadline) && m.Disruption == nil && !a.node().Spec.Unschedulable
 	})
 	assert.Equal(t, a.rebooted(), 0)
 	for _, c := range []*controller.Controller{one, two} {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/controller"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
 
@@ -55,7 +56,7 @@ func TestWorkloadsAreAwaited(t *testing.T) {
 	f.until("the baseline is noted", func() bool { d := a.marks().Disruption; return d != nil && d.Workloads != nil })
 	assert.DeepEqual(t, a.marks().Disruption.Workloads, map[string]int{"StatefulSet/default/web": 2, "StatefulSet/default/ill": 1})
 	f.ready("web", 1)
-	f.until("workloads are awaited", a.waitsFor(policy.ReasonWorkloadsAwaited))
+	f.until("workloads are awaited", a.waitsFor(plan.ReasonWorkloadsAwaited))
 	assert.Assert(t, !a.node().Spec.Unschedulable)
 	stop()
 	f.control(nil)
@@ -82,7 +83,7 @@ func TestWorkloadsDoNotComeBack(t *testing.T) {
 	f.ready("web", 1)
 	f.until("a is done", a.updatedTo(v2))
 	m := a.marks()
-	assert.Equal(t, m.Failure.Reason, string(policy.ReasonWorkloadsUnwell))
+	assert.Equal(t, m.Failure.Reason, string(plan.ReasonWorkloadsUnwell))
 	assert.Equal(t, m.Failure.Message, "StatefulSet default/web has 1 Ready pods, and had 2 before the drain")
 	assert.DeepEqual(t, m.Failure.Broken, []string{v2})
 	assert.Equal(t, m.History[len(m.History)-1].Outcome, marker.OutcomeFailed)
@@ -101,9 +102,9 @@ func TestPodsOnTheNodeAreAwaited(t *testing.T) {
 	a := f.machines["a"]
 	f.until("a is managed", a.updatedTo(v1))
 	f.release(v2)
-	f.until("pods are awaited", a.waitsFor(policy.ReasonPodsAwaited))
+	f.until("pods are awaited", a.waitsFor(plan.ReasonPodsAwaited))
 	assert.Assert(t, a.node().Spec.Unschedulable)
-	f.until("a is Lost", a.waitsFor(policy.ReasonLost))
+	f.until("a is Lost", a.waitsFor(plan.ReasonLost))
 	_, err := f.client.CoreV1().Pods(f.namespace).Patch(context.Background(), "agent-a", types.MergePatchType, []byte(`{"metadata":{"labels":{"app":"cni"}}}`), metav1.PatchOptions{})
 	assert.NilError(t, err)
 	f.until("a is updated", a.updatedTo(v2))

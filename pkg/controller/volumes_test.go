@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 )
 
 // attach is the word of an attacher.
@@ -42,7 +42,7 @@ func TestFLUO_30(t *testing.T) {
 	a := f.machines["a"]
 	f.until("a is managed", a.updatedTo(v1))
 	f.release(v2)
-	f.until("volumes are awaited", a.waitsFor(policy.ReasonVolumesAttached))
+	f.until("volumes are awaited", a.waitsFor(plan.ReasonVolumesAttached))
 	assert.Assert(t, strings.Contains(a.marks().Waiting.Message, "volume volume-csi-1 is still attached to the node, by VolumeAttachment csi-1"))
 	drained := a.marks().Disruption.Drained
 	stop()

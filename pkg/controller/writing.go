@@ -10,7 +10,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/telemetry"
 )
 
@@ -59,7 +59,7 @@ func (w *writing) at(now time.Time) *fleet.WriteTrouble {
 }
 
 // writes reports whether carrying out the step writes to its node.
-func writes(step policy.Step) bool { return step.Change != nil }
+func writes(step plan.Step) bool { return step.Change != nil }
 
 // troubled reports whether writes to a node had trouble lately.
 func (t *Term) troubled(uid string) bool {
@@ -71,7 +71,7 @@ func (t *Term) troubled(uid string) bool {
 // failed notes that a write, or the look right before it, failed for this node, in the time that it was given. It
 // reports whether that is trouble of this one node: that the API server can't be reached, or has too much to do, is
 // not, nor is a conflict before there are conflictRow of them.
-func (t *Term) failed(step policy.Step, err error, within time.Duration) bool {
+func (t *Term) failed(step plan.Step, err error, within time.Duration) bool {
 	now := t.c.Now()
 	message, since := "", now
 	if errors.Is(err, kube.ErrConflict) {
@@ -123,7 +123,7 @@ func (t *Term) conflicted(uid string, now time.Time) conflicts {
 
 // writeAside begins to carry out a task on a node whose writes had trouble, unless it is at it. Its end asks for another
 // pass of the term, which finds what came of it.
-func (t *Term) writeAside(ctx context.Context, task policy.Task) {
+func (t *Term) writeAside(ctx context.Context, task plan.Task) {
 	t.mu.Lock()
 	w := t.writing[task.Step.UID]
 	if w.Asking {
@@ -157,7 +157,7 @@ func (t *Term) writeAside(ctx context.Context, task policy.Task) {
 
 // writeLooking looks live before it writes: what the last write came to may not be known, and no decision is taken on what
 // may be older than that.
-func (t *Term) writeLooking(ctx context.Context, task policy.Task) (wrote bool, err error) {
+func (t *Term) writeLooking(ctx context.Context, task plan.Task) (wrote bool, err error) {
 	step := task.Step
 	n, there, err := t.c.Cluster.Live(ctx, step.Node)
 	if err != nil {
@@ -174,7 +174,7 @@ func (t *Term) writeLooking(ctx context.Context, task policy.Task) (wrote bool, 
 }
 
 // fenced looks live that no cordon of the step's node is under way, or was made.
-func (t *Term) fenced(ctx context.Context, step policy.Step) (bool, error) {
+func (t *Term) fenced(ctx context.Context, step plan.Step) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, writeTime)
 	defer cancel()
 	n, there, err := t.c.Cluster.Live(ctx, step.Node)
@@ -182,11 +182,11 @@ func (t *Term) fenced(ctx context.Context, step policy.Step) (bool, error) {
 }
 
 // lookBefore is the live look that goes before some writes.
-func (t *Term) lookBefore(ctx context.Context, task policy.Task) (bool, error) {
+func (t *Term) lookBefore(ctx context.Context, task plan.Task) (bool, error) {
 	switch task.Kind {
-	case policy.TaskLookAlone:
+	case plan.TaskLookAlone:
 		return t.c.Cluster.Alone(ctx, task.Step.UID)
-	case policy.TaskLookEmpty:
+	case plan.TaskLookEmpty:
 		return t.stillEmpty(ctx, task.Step)
 	}
 	return true, nil
@@ -203,7 +203,7 @@ func (t *Term) tellOfWrites() {
 	}
 }
 
-func (t *Term) tellOfWrite(step policy.Step) {
+func (t *Term) tellOfWrite(step plan.Step) {
 	t.c.Metrics.step(step)
 	t.log(step).WithField(telemetry.FieldMessage, step.Message).Info("Carried out a step")
 	t.tellOfStep(step)

@@ -22,6 +22,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
 
@@ -93,14 +94,14 @@ func TestAttackWritesWithoutEnd(t *testing.T) {
 				out, err := term.Plan(ctx)
 				assert.NilError(t, err)
 				lands := tc.writes[1] == 1
-				assert.Equal(t, out.Nodes[0].Reason == policy.ReasonWriteFailing, !lands, out.Nodes[0].Sentence.String())
-				assert.Assert(t, lands || strings.HasPrefix(out.Nodes[0].Sentence.String(), tc.says), out.Nodes[0].Sentence.String())
+				assert.Equal(t, out.Nodes[0].Reason == plan.ReasonWriteFailing, !lands, out.Nodes[0].Message.String())
+				assert.Assert(t, lands || strings.HasPrefix(out.Nodes[0].Message.String(), tc.says), out.Nodes[0].Message.String())
 				time.Sleep(time.Hour)
 				c.mu.Lock()
 				asked := c.asked["n00"]
 				c.mu.Unlock()
 				assert.Assert(t, asked >= tc.writes[0] && asked <= tc.writes[1], "%d writes in an hour", asked)
-				told := c.told("n00", policy.ReasonWriteFailing)
+				told := c.told("n00", plan.ReasonWriteFailing)
 				if lands {
 					assert.DeepEqual(t, told, []string{"Normal"})
 				} else {
@@ -114,7 +115,7 @@ func TestAttackWritesWithoutEnd(t *testing.T) {
 				synctest.Wait()
 				assert.Equal(t, c.untouched(0), 0)
 				if !lands {
-					assert.DeepEqual(t, c.told("n00", policy.ReasonManaged), []string{"Normal"})
+					assert.DeepEqual(t, c.told("n00", plan.ReasonManaged), []string{"Normal"})
 				}
 				stop()
 				synctest.Wait()
@@ -168,13 +169,13 @@ func TestAttackConflictsKeepAPlace(t *testing.T) {
 			go term.Run(ctx)
 			for _, tc := range []struct {
 				after  time.Duration
-				reason policy.Reason
+				reason plan.Reason
 				lent   int
-			}{{time.Minute, policy.ReasonWriteFailing, 0}, {14 * time.Minute, policy.ReasonLost, 1}, {time.Hour, policy.ReasonLost, 1}} {
+			}{{time.Minute, plan.ReasonWriteFailing, 0}, {14 * time.Minute, plan.ReasonLost, 1}, {time.Hour, plan.ReasonLost, 1}} {
 				time.Sleep(tc.after)
 				out, err := term.Plan(ctx)
 				assert.NilError(t, err)
-				assert.Equal(t, out.Nodes[0].Reason, tc.reason, out.Nodes[0].Sentence.String())
+				assert.Equal(t, out.Nodes[0].Reason, tc.reason, out.Nodes[0].Message.String())
 				assert.Equal(t, out.Lent, tc.lent)
 			}
 			stop()
@@ -201,7 +202,7 @@ func TestFewConflicts(t *testing.T) {
 		go term.Run(ctx)
 		time.Sleep(time.Second)
 		assert.Equal(t, c.untouched(0), 0)
-		assert.Equal(t, len(c.told("n00", policy.ReasonWriteFailing)), 0)
+		assert.Equal(t, len(c.told("n00", plan.ReasonWriteFailing)), 0)
 		assert.Equal(t, len(term.conflicts), 0)
 		stop()
 		synctest.Wait()
@@ -218,7 +219,7 @@ func TestNoNodesTrouble(t *testing.T) {
 		assert.ErrorIs(t, passed, err)
 		out, err := term.Plan(t.Context())
 		assert.NilError(t, err)
-		assert.Equal(t, out.Nodes[0].Reason, policy.ReasonManaged)
+		assert.Equal(t, out.Nodes[0].Reason, plan.ReasonManaged)
 		assert.Equal(t, c.untouched(1), 0)
 	}
 }
@@ -287,7 +288,7 @@ func (c *scripted) untouched(first int) int {
 }
 
 // told is how people were told of a reason.
-func (c *scripted) told(node string, r policy.Reason) []string {
+func (c *scripted) told(node string, r plan.Reason) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var out []string
@@ -321,7 +322,7 @@ func (c *scripted) Live(_ context.Context, node string) (fleet.Node, bool, error
 	return n, there, nil
 }
 
-func (c *scripted) Write(ctx context.Context, node string, change *policy.Change) error {
+func (c *scripted) Write(ctx context.Context, node string, change *plan.Change) error {
 	c.mu.Lock()
 	c.asked[node]++
 	write := c.writes[node]

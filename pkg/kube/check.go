@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
 
@@ -26,7 +27,7 @@ const (
 )
 
 // Check looks live at what a node carries.
-func (k *Cluster) Check(ctx context.Context, node string, q policy.Check) (fleet.Checked, error) {
+func (k *Cluster) Check(ctx context.Context, node string, q plan.Check) (fleet.Checked, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
 	l := fleet.Checked{For: q.For}

@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 )
 
 // cacheBehind is how long a watch may lag behind our own write before the node is read live: after an
@@ -276,7 +276,7 @@ func (k *Cluster) keep(n *corev1.Node) {
 // Write carries out a change of one node. ErrConflict means that the node was written to, or replaced,
 // since the change was computed. After any other error it isn't known whether the change was made, or will be, unless
 // the API server refused it: a further one, which is computed from the same resourceVersion, conflicts if so.
-func (k *Cluster) Write(ctx context.Context, name string, c *policy.Change) error {
+func (k *Cluster) Write(ctx context.Context, name string, c *plan.Change) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
 	annotations, uid, err := k.annotations(name, c.ResourceVersion)

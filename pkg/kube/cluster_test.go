@@ -17,7 +17,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 )
 
 func nodeAt(version string) *corev1.Node {
@@ -108,7 +108,7 @@ func TestRefusedWriteIsFollowedByALiveLook(t *testing.T) {
 				}
 				return true, tc.live, nil
 			})
-			err := k.Write(ctx, "a", &policy.Change{ResourceVersion: "5", Unschedulable: new(true)})
+			err := k.Write(ctx, "a", &plan.Change{ResourceVersion: "5", Unschedulable: new(true)})
 			assert.Equal(t, errors.Is(err, ErrConflict), tc.conflict, "%v", err)
 			assert.Assert(t, err != nil)
 			nodes, err := k.Nodes(ctx)
@@ -143,7 +143,7 @@ func TestNothingToWriteIsLookedAtLive(t *testing.T) {
 				}
 				return true, tc.live, nil
 			})
-			err := k.Write(ctx, "a", &policy.Change{ResourceVersion: "5", RemoveAll: true})
+			err := k.Write(ctx, "a", &plan.Change{ResourceVersion: "5", RemoveAll: true})
 			assert.Equal(t, errors.Is(err, ErrConflict), tc.conflict, "%v", err)
 			assert.Equal(t, err != nil, tc.conflict)
 		})

@@ -10,12 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 )
 
 // WriteOnce carries out a change of a node that was read live, for a process that watches nothing. It tells if there
 // was anything to write. ErrConflict means that the node was written to, or replaced, since it was read.
-func WriteOnce(ctx context.Context, client kubernetes.Interface, read *corev1.Node, c *policy.Change, o metav1.PatchOptions) (bool, error) {
+func WriteOnce(ctx context.Context, client kubernetes.Interface, read *corev1.Node, c *plan.Change, o metav1.PatchOptions) (bool, error) {
 	body, err := patch(read.Annotations, c)
 	if err != nil {
 		return false, errors.Wrapf(err, "composing the change of node %q", read.Name)

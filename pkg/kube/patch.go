@@ -4,12 +4,12 @@ import (
 	"encoding/json"
 	"maps"
 
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 )
 
 // patch returns the merge patch that turns a node with these annotations into c, or nil if nothing
 // changes. The resourceVersion in it makes it fail if anything was written to the node since.
-func patch(annotations map[string]string, c *policy.Change) ([]byte, error) {
+func patch(annotations map[string]string, c *plan.Change) ([]byte, error) {
 	diff := map[string]*string{}
 	for k, v := range c.Diff(annotations) {
 		diff[string(k)] = v

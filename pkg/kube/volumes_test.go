@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 )
 
 func attachment(name, node, volume string, attached bool) *storagev1.VolumeAttachment {
@@ -39,7 +39,7 @@ func TestAttachedVolumes(t *testing.T) {
 		attachment("csi-elsewhere", "b", "v-b", true)}
 	look := func(objects []runtime.Object, before ...string) fleet.Checked {
 		k := &Cluster{c: ClusterConfig{Client: fake.NewClientset(objects...)}}
-		l, err := k.Check(t.Context(), "a", policy.Check{For: fleet.CheckVolumes, Attachments: before})
+		l, err := k.Check(t.Context(), "a", plan.Check{For: fleet.CheckVolumes, Attachments: before})
 		assert.NilError(t, err)
 		return l
 	}

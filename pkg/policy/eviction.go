@@ -59,8 +59,8 @@ func (s PodSelector) String() string {
 // forceTime is for how long what is left is deleted by force, once the drain's own deadline is past.
 const forceTime = 5 * time.Minute
 
-// longestDrain is how long a drain may take in all.
-func (r *Rules) longestDrain() time.Duration {
+// LongestDrain is how long a drain may take in all.
+func (r *Rules) LongestDrain() time.Duration {
 	if r.Eviction.Force {
 		return r.Drain + forceTime
 	}

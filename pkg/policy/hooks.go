@@ -2,12 +2,9 @@ package policy
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 )
 
@@ -42,12 +39,6 @@ const (
 	Ignore OnTimeout = "ignore"
 )
 
-// What a hook-id begins with.
-const (
-	afterDrain     = "after-drain."
-	beforeUncordon = "before-uncordon."
-)
-
 func (h Hooks) validate(m *mistakes) {
 	validateHooks(m, "hooks.afterDrain", h.AfterDrain)
 	validateHooks(m, "hooks.beforeUncordon", h.BeforeUncordon)
@@ -79,87 +70,11 @@ func annotationKey(key string) bool {
 		name != "" && len(name) <= 63 && strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") == ""
 }
 
-// longestHook is how long hooks may hold a node up.
-func longestHook(hooks []Hook) time.Duration {
+// LongestHook is how long hooks may hold a node up.
+func LongestHook(hooks []Hook) time.Duration {
 	most := time.Duration(0)
 	for _, h := range hooks {
 		most = max(most, h.Timeout)
 	}
 	return most
-}
-
-// unanswered returns the first hook that is still waited for, and the first that must not be waited for any longer
-// and may not be ignored; nil if there is none. Hooks that weren't asked yet are both waited for and in time.
-func (p *planner) unanswered(n *fleet.Node, hooks []Hook) (waiting, late *Hook) {
-	asked := n.Marks.Disruption.Asked
-	for i := range hooks {
-		h := &hooks[i]
-		switch {
-		case asked == nil:
-			return h, nil
-		case slices.Contains(n.HooksAnswered, h.Annotation):
-		case !p.past(n, *asked, h.Timeout):
-			if waiting == nil {
-				waiting = h
-			}
-		case h.OnTimeout == Abort && late == nil:
-			late = h
-		}
-	}
-	return waiting, late
-}
-
-// hooked settles a node that hooks of a stage hold up; false: nothing does.
-func (p *planner) hooked(n *fleet.Node, phase intent.Phase, stage string, hooks []Hook) bool {
-	if len(hooks) == 0 {
-		return false
-	}
-	if !strings.HasPrefix(n.Marks.HookID, stage) || n.Marks.Disruption.Asked == nil {
-		c := keep(n)
-		at := p.Now.Truncate(time.Millisecond)
-		c.Marks.HookID, c.Marks.Disruption.Asked = stage+newID(n, p.Now), &at
-		message := awaited(&hooks[0], at).String()
-		c.Marks.Waiting = &marker.Waiting{Reason: string(ReasonHookAwaited), Message: marker.Clip(message, marker.MaxMessage)}
-		p.step(n, phase, intent.ActNote, ReasonHookAwaited, message, c)
-		return true
-	}
-	waiting, late := p.unanswered(n, hooks)
-	switch {
-	case late != nil && stage == afterDrain:
-		p.giveBack(n, phase, ReasonHookFailed, silent(late), true)
-	case late != nil:
-		p.wait(n, intent.PhaseLost, ReasonLost, say("{s} is well, but {s2}; it stays cordoned until that answers, or the node is deleted or its label removed").
-			with(n.Name, silent(late)))
-	case waiting != nil:
-		p.wait(n, phase, ReasonHookAwaited, awaited(waiting, *n.Marks.Disruption.Asked))
-	default:
-		return false
-	}
-	return true
-}
-
-func awaited(h *Hook, since time.Time) Sentence {
-	return say("hook {s} is awaited since {t}: the annotation {s2} is to have the value of {s3}").with(h.Name, h.Annotation, string(marker.KeyHookID)).
-		at(since).over(since.Add(h.Timeout)).naming()
-}
-
-func silent(h *Hook) string {
-	return "hook " + h.Name + " has not answered within " + h.Timeout.String()
-}
-
-// hookLate tells if a node that is well must not be uncordoned, because a hook was silent for too long.
-func (p *planner) hookLate(n *fleet.Node) bool {
-	if !strings.HasPrefix(n.Marks.HookID, beforeUncordon) || n.Marks.Disruption.Asked == nil {
-		return false
-	}
-	_, late := p.unanswered(n, p.place(n).rules.Hooks.BeforeUncordon)
-	return late != nil
-}
-
-// unhook ends what is asked of hooks.
-func (c *Change) unhook() {
-	c.Marks.HookID = ""
-	if c.Marks.Disruption != nil {
-		c.Marks.Disruption.Asked = nil
-	}
 }

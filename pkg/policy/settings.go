@@ -146,6 +146,16 @@ type Deadlines struct {
 	Return time.Duration
 }
 
+// GroupOf names the group that has a node with these labels: the first that chooses it; empty if none does.
+func (s Settings) GroupOf(labels map[string]string) string {
+	for i := range s.Groups {
+		if s.Groups[i].Selector.Matches(labels) {
+			return s.Groups[i].Name
+		}
+	}
+	return ""
+}
+
 // DefaultSettings returns the defaults.
 func DefaultSettings() Settings {
 	return Settings{
@@ -319,11 +329,14 @@ func (s Settings) Warnings() []string {
 	return w
 }
 
-// backOff is the wait after the count-th failure.
-func (s Settings) backOff(count int) time.Duration {
+// BackOff is the wait after the count-th failure.
+func (s Settings) BackOff(count int) time.Duration {
 	d := s.RetryBase
 	for i := 1; i < count && d < s.RetryMax; i++ {
 		d *= 2
 	}
 	return min(d, s.RetryMax)
 }
+
+// Soon is in which time there may be attemptsSoon. By default it is an hour.
+func (s Settings) Soon() time.Duration { return 6 * s.RetryBase }

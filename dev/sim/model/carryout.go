@@ -5,7 +5,7 @@ import (
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 )
 
 // aged is what a change's marks have become when the clock jumped after they were planned.
@@ -229,7 +229,7 @@ func (m *Model) do(s *state, j int, add func(*next)) {
 	refused := *s
 	refused.work[j] = w.no
 	switch w.task.Kind {
-	case policy.TaskTakeSlots, policy.TaskFreeSlots:
+	case plan.TaskTakeSlots, plan.TaskFreeSlots:
 		if s.slot(j)&cacheCurrent == 0 && m.config.Defect != DefectBlindSlots {
 			refused.setSlot(j, refused.slot(j)&^(cacheKnown|cacheCurrent))
 			m.coverage.move("a conflict over the slots")
@@ -260,13 +260,13 @@ func (m *Model) do(s *state, j int, add func(*next)) {
 			m.coverage.move("the answer to a change of slots is lost")
 			add(&next{to: lost, kind: fault, controller: j, task: w.text + ", and the answer is lost"})
 		}
-	case policy.TaskLookGone:
+	case plan.TaskLookGone:
 		c := m.columns[s.columns[w.node]]
 		if c.cur.exists && nodeUID(w.node, c.cur.uid) == w.task.Step.UID {
 			t = refused
 		}
 		add(&next{to: t, controller: j, task: w.text})
-	case policy.TaskWrite:
+	case plan.TaskWrite:
 		m.writeStep(s, j, w.node, w.step, w.yes, w.no, w.text, add)
 	}
 }

@@ -6,7 +6,7 @@ import (
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 )
 
 // wrong checks what holds for one node whatever happened.
@@ -85,7 +85,7 @@ func mayCommand(c *column, v intent.View, command intent.Command) string {
 }
 
 // mayWrite checks what a controller writes to a node.
-func (m *Model) mayWrite(from, to *column, step policy.Step) string {
+func (m *Model) mayWrite(from, to *column, step plan.Step) string {
 	before, after := m.decodings.of(from.cur.marks), m.decodings.of(to.cur.marks)
 	c := step.Change
 	b, a := before.marks, after.marks
@@ -117,7 +117,7 @@ func (m *Model) mayWrite(from, to *column, step policy.Step) string {
 		(!r.ready || r.boot == b.Intent.RebootFrom || r.boot != b.Report.BootID || r.os != b.Report.Current) {
 		return "S7: a node counts as back before agent and kubelet name the same new boot"
 	}
-	if step.Act == intent.ActFinish && b.Intent.Target != "" && step.Reason != policy.ReasonUpdated {
+	if step.Act == intent.ActFinish && b.Intent.Target != "" && step.Reason != plan.ReasonUpdated {
 		return "S7: an attempt ends without a word on it"
 	}
 	return ""
@@ -139,7 +139,7 @@ func finishedWell(r record, b marker.Marks) string {
 }
 
 // counts tells if a step counts a failure, which nothing but a fault explains.
-func (m *Model) countsFailure(from *column, step policy.Step) bool {
+func (m *Model) countsFailure(from *column, step plan.Step) bool {
 	b := m.decodings.of(from.cur.marks).marks
 	f := step.Change.Marks.Failure
 	return f != nil && (b.Failure == nil || f.Count > b.Failure.Count)

@@ -3,7 +3,8 @@ package model
 import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/planner"
 )
 
 // column is all that there is of one node: its Node object, its host with kubelet, pod and agent, and
@@ -161,7 +162,7 @@ func (m *Model) shadow(n fleet.Node) shadow {
 	}
 	s := shadow{uid: n.UID}
 	if n.UID != "" {
-		out := policy.Plan(fleet.Snapshot{Now: now, Nodes: []fleet.Node{n, bystander}, Seen: seen}, m.settings)
+		out := planner.Plan(fleet.Snapshot{Now: now, Nodes: []fleet.Node{n, bystander}, Seen: seen}, m.settings)
 		s.inHands, s.lost = out.InHands, out.Lent
 		for _, step := range out.Steps {
 			s.asks = s.asks || step.Act == intent.ActCordon
@@ -313,14 +314,14 @@ func (m *Model) tasks(id uint32, slot bool, add func(to uint32, what string)) {
 }
 
 // single is what a controller would do for a column alone.
-func (m *Model) single(c column, slot, drained bool) []policy.Step {
+func (m *Model) single(c column, slot, drained bool) []plan.Step {
 	n := m.seen(c, c.cur, drained)
 	n.Name, n.UID = nodeName(0), nodeUID(0, c.cur.uid)
 	snapshot := fleet.Snapshot{Now: now, Nodes: []fleet.Node{n, bystander}, Seen: seen}
 	if slot {
 		snapshot.Slots = map[string]string{n.UID: n.Name}
 	}
-	return m.steady(policy.Plan(snapshot, m.settings)).Steps
+	return m.steady(planner.Plan(snapshot, m.settings)).Steps
 }
 
 // bystander is another node, which isn't ours and takes the pods of those that are.

@@ -9,6 +9,8 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/planner"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
 
@@ -129,20 +131,20 @@ func (m *Model) planned(k planKey) uint32 {
 	if k.paused {
 		set.Pause = &policy.Pause{InFlight: policy.Return}
 	}
-	out := policy.Plan(s, set)
+	out := planner.Plan(s, set)
 	m.coverage.plan(out)
 	out = m.steady(out)
-	w := policy.NewWork(out)
+	w := plan.NewWork(out)
 	id := m.workOf(w)
 	m.plans[k] = id
 	return id
 }
 
 // steady leaves out of a plan what only tells people what is waited for.
-func (m *Model) steady(out policy.Outcome) policy.Outcome {
+func (m *Model) steady(out plan.Plan) plan.Plan {
 	if !m.config.Notes {
-		out.Steps = slices.DeleteFunc(out.Steps, func(s policy.Step) bool {
-			return s.Act == intent.ActNote && s.Reason != policy.ReasonClockCorrected
+		out.Steps = slices.DeleteFunc(out.Steps, func(s plan.Step) bool {
+			return s.Act == intent.ActNote && s.Reason != plan.ReasonClockCorrected
 		})
 	}
 	return out
@@ -150,7 +152,7 @@ func (m *Model) steady(out policy.Outcome) policy.Outcome {
 
 // work is what is left of a plan: the next task, and what follows a yes and a no.
 type work struct {
-	task    policy.Task
+	task    plan.Task
 	node    int
 	step    uint32
 	yes, no uint32
@@ -178,8 +180,8 @@ type localTask struct {
 
 // isLocal tells if a step depends on nothing but its node: not a cordon, which depends on what others
 // do, and not a fence, which depends on the list of slots.
-func isLocal(s policy.Step) bool {
-	return s.Act != intent.ActCordon && s.Act != intent.ActRelease && s.Reason != policy.ReasonSlotOrphaned
+func isLocal(s plan.Step) bool {
+	return s.Act != intent.ActCordon && s.Act != intent.ActRelease && s.Reason != plan.ReasonSlotOrphaned
 }
 
 // divide finds a work's local tasks, and what is left without them.
@@ -193,21 +195,21 @@ func (m *Model) divide(id uint32) *work {
 	w.local = append(w.local, m.works[w.no].local...)
 	kind, local := w.task.Kind, isLocal(w.task.Step)
 	switch {
-	case local && kind == policy.TaskWrite:
+	case local && kind == plan.TaskWrite:
 		w.local = append(w.local, localTask{node: w.node, step: w.step, text: w.text, then: m.freeing(w.yes)})
 		w.rest = no
-	case local && kind == policy.TaskLookEmpty:
+	case local && kind == plan.TaskLookEmpty:
 		write := m.works[w.yes]
 		w.local = append(w.local, localTask{node: w.node, step: write.step, text: "look for pods, " + write.text, look: true, then: m.freeing(write.yes)})
 		w.rest = no
-	case local && kind == policy.TaskDrain:
+	case local && kind == plan.TaskDrain:
 		w.local = append(w.local, localTask{node: w.node, text: w.text, drain: true})
 		w.rest = no
 	default:
 		left := w
 		left.yes, left.no, left.local, left.split = yes, no, nil, false
 		left.writes = m.works[yes].writes | m.works[no].writes
-		if kind == policy.TaskWrite {
+		if kind == plan.TaskWrite {
 			left.writes |= 1 << w.node
 		}
 		w.rest = m.numberOf(left)
@@ -223,14 +225,14 @@ func (m *Model) divide(id uint32) *work {
 
 // freeing is what is left of a work when all that it would still write is refused.
 func (m *Model) freeing(id uint32) uint32 {
-	for id != 0 && m.works[id].task.Kind != policy.TaskFreeSlots {
+	for id != 0 && m.works[id].task.Kind != plan.TaskFreeSlots {
 		id = m.works[id].no
 	}
 	return id
 }
 
 // workOf returns the number of what is left of w. Two that lead to the same requests are one.
-func (m *Model) workOf(w *policy.Work) uint32 {
+func (m *Model) workOf(w *plan.Work) uint32 {
 	w = w.Clone()
 	task, more := w.Next()
 	if !more {
@@ -245,18 +247,18 @@ func (m *Model) workOf(w *policy.Work) uint32 {
 	no.Answered(false)
 	out.yes, out.no = m.workOf(yes), m.workOf(no)
 	out.writes = m.works[out.yes].writes | m.works[out.no].writes
-	if task.Kind == policy.TaskWrite {
+	if task.Kind == plan.TaskWrite {
 		out.writes |= 1 << out.node
 		out.step = m.stepOf(task.Step)
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s", task.Kind)
 	switch task.Kind {
-	case policy.TaskTakeSlots:
+	case plan.TaskTakeSlots:
 		fmt.Fprintf(&b, " %v", task.Take)
-	case policy.TaskFreeSlots:
+	case plan.TaskFreeSlots:
 		fmt.Fprintf(&b, " %v", task.Free)
-	case policy.TaskWrite:
+	case plan.TaskWrite:
 		fmt.Fprintf(&b, " %s %s %s", task.Step.Node, task.Step.Act, task.Step.Reason)
 	default:
 		fmt.Fprintf(&b, " %s", task.Step.Node)
@@ -277,7 +279,7 @@ func (m *Model) numberOf(w work) uint32 {
 }
 
 // stepOf returns the number of what a step writes.
-func (m *Model) stepOf(s policy.Step) uint32 {
+func (m *Model) stepOf(s plan.Step) uint32 {
 	c := s.Change
 	key := fmt.Sprintf("%s|%s|%v|%v|%v", s.Act, s.Reason, c.DropRetry, c.RemoveAll, c.Unschedulable != nil && *c.Unschedulable)
 	key += fmt.Sprintf("|%v|%s|%+v", c.Unschedulable == nil, c.ResourceVersion, written(applied(map[string]string{}, c.Diff(nil))))

@@ -6,18 +6,18 @@ import (
 
 	"gotest.tools/v3/assert"
 
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 )
 
 // What marks lose when they are put into terms makes no plan another one.
 func TestTermsChangeNoPlan(t *testing.T) {
 	m := New(Config{Nodes: 1, Controllers: 1, Budget: 1, Faults: 2, States: 20_000})
 	// The acts and reasons of a plan, and the reason why a node waits.
-	plan := func(r record, slot, drained bool) []policy.Reason {
+	plan := func(r record, slot, drained bool) []plan.Reason {
 		c := column{cur: r, agent: agent{up: true}}
-		var out []policy.Reason
+		var out []plan.Reason
 		for _, s := range m.single(c, slot, drained) {
-			out = append(out, policy.Reason(s.Act), s.Reason)
+			out = append(out, plan.Reason(s.Act), s.Reason)
 		}
 		return out
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
 
@@ -49,7 +50,7 @@ type Model struct {
 	workNumber map[string]uint32
 	works      []work
 	stepNumber map[string]uint32
-	steps      []policy.Step
+	steps      []plan.Step
 	outcomes   map[appliedKey]outcome
 	coverage   *Coverage
 

@@ -1,7 +1,7 @@
 package model
 
 import (
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 )
 
 // state is the whole system, in numbers of what it is made of.
@@ -87,7 +87,7 @@ func (m *Model) tidy(s *state) {
 	for j := range m.config.Controllers {
 		for s.work[j] != 0 {
 			w := &m.works[s.work[j]]
-			if w.task.Kind != policy.TaskWrite || s.knows(w.node, j)&stands != 0 || m.config.Defect == DefectBlindWrites {
+			if w.task.Kind != plan.TaskWrite || s.knows(w.node, j)&stands != 0 || m.config.Defect == DefectBlindWrites {
 				break
 			}
 			// The write's precondition fails, whenever it comes.

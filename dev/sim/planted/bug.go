@@ -68,7 +68,7 @@ func parse(name, text string) (Bug, error) {
 			b.Breaks = strings.Fields(word)[1:]
 		case into == "" && word == "search model":
 		case into == "" && strings.HasPrefix(word, "search attack "):
-			// The proxy's, unless another package is named: "search attack TEST in ./pkg/policy".
+			// The proxy's, unless another package is named: "search attack TEST in ./pkg/planner".
 			var elsewhere bool
 			if b.Attack, b.Package, elsewhere = strings.Cut(strings.TrimPrefix(word, "search attack "), " in "); !elsewhere {
 				b.Package = "./pkg/authorizer"

@@ -1,0 +1,136 @@
+package plan
+
+import (
+	"maps"
+	"time"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+)
+
+// Outcome is a plan: what to do now, and why every other managed node waits. It is a value: it can be
+// printed, tested, logged and counted.
+type Plan struct {
+	// Steps to carry out, in this order, one at most for each node.
+	Steps []Step `json:"steps"`
+	// Nodes are all managed nodes, sorted by name, each with what holds for it.
+	Nodes []Decision `json:"nodes"`
+	// InHands counts the nodes that hold a slot or show a disruption, and those that the steps take; Lent of them are
+	// Lost and lend it on.
+	InHands int `json:"inHands"`
+	Lent    int `json:"lent"`
+	Limit   int `json:"limit"`
+	// Others are out of service by somebody else's hand and use the limit up too.
+	Others int `json:"others,omitempty"`
+	// Budgets are all limits with what uses them up before the steps are taken. They are filled in where a plan is shown:
+	// a pass needs none.
+	Budgets []Usage `json:"budgets,omitempty"`
+	// PolicyProblem is why the policy that stands in its ConfigMap is not in force.
+	PolicyProblem string `json:"policyProblem,omitempty"`
+	// Unwalled is what is told of an admission policy that doesn't hold the controller's account; empty if it does, or
+	// that isn't known.
+	Unwalled string `json:"unwalled,omitempty"`
+	// Warnings are what the policy allows and people may not have meant.
+	Warnings []string `json:"warnings,omitempty"`
+	// Stopped are versions that failed on too many nodes.
+	Stopped []StoppedVersion `json:"stopped,omitempty"`
+	// RecordPolicy: it has to be noted that this cluster has a policy, before anything starts by it.
+	RecordPolicy bool `json:"recordPolicy,omitempty"`
+	// Saw are versions that were not known in this cluster before, and now are. Where there are any, Named are all
+	// versions that some node names.
+	Saw   []string `json:"saw,omitempty"`
+	Named []string `json:"-"`
+	// AskAlerts: something would start, and nobody knows which alerts stand.
+	AskAlerts bool `json:"-"`
+	// Wake is when, by the clock alone, the next plan may differ; zero if never.
+	Wake time.Time `json:"wake,omitzero"`
+}
+
+// StoppedVersion is a version for which nothing starts any more.
+type StoppedVersion struct {
+	Version string  `json:"version"`
+	Message Message `json:"message"`
+}
+
+// Step is one thing to do to one node.
+type Step struct {
+	Node    string     `json:"node"`
+	UID     string     `json:"-"`
+	Act     intent.Act `json:"act"`
+	Reason  Reason     `json:"reason"`
+	Message string     `json:"message,omitempty"`
+	// Check is what a step of that act looks at, and a look before the cordon looks at besides.
+	Check *Check `json:"-"`
+	// Change is what to write to the node; nil if the step writes nothing to it.
+	Change *Change `json:"-"`
+	// TakesSlot: the node must hold a slot before Change is written. FreesSlot: once it is written, the
+	// slot is to be freed.
+	TakesSlot bool `json:"-"`
+	FreesSlot bool `json:"-"`
+	// Eviction is by which rules a look at the node's pods, or an eviction pass, goes; Force: it deletes. The pass asks for
+	// Most evictions.
+	Eviction *policy.Eviction `json:"-"`
+	Force    bool             `json:"-"`
+	Most     int              `json:"-"`
+}
+
+// Check is a live look at what a node carries.
+type Check struct {
+	For fleet.CheckFor
+	// Pods are those that must be Ready on the node.
+	Pods []policy.PodSelector
+	// Workloads are those of the baseline.
+	Workloads map[string]int
+	// Attachments were found before; nil looks for them.
+	Attachments []string
+}
+
+// Change is a node's marks, cordon and marks for others after a step. It is only valid on the resourceVersion that it
+// was computed from.
+type Change struct {
+	ResourceVersion string
+	Marks           marker.Marks
+	// Unschedulable is nil if spec.unschedulable stays as it is.
+	Unschedulable *bool
+	// Labels and Annotations are marks for others: a value to set, or nil to delete. No key of ours is among them.
+	Labels, Annotations map[string]*string
+	// DropRetry removes the user's wish that this step fulfils.
+	DropRetry bool
+	// RemoveAll removes every annotation of ours, the agent's too.
+	RemoveAll bool
+}
+
+// Diff returns what c changes of the annotations that stand on its node: a value to set, or nil to delete.
+func (c *Change) Diff(stands map[string]string) map[marker.Key]*string {
+	diff := map[marker.Key]*string{}
+	if c.RemoveAll {
+		for k := range stands {
+			if marker.Owns(marker.WriterController, k) || marker.Owns(marker.WriterAgent, k) {
+				diff[marker.Key(k)] = nil
+			}
+		}
+	} else {
+		maps.Copy(diff, marker.Diff(stands, marker.Encode(c.Marks), marker.WriterController))
+	}
+	if c.DropRetry {
+		diff[marker.KeyRetry] = nil
+	}
+	return diff
+}
+
+// Standing is one managed node in a plan.
+type Decision struct {
+	Node    string       `json:"node"`
+	UID     string       `json:"-"`
+	Phase   intent.Phase `json:"phase"`
+	Version string       `json:"version,omitempty"`
+	Target  string       `json:"target,omitempty"`
+	// Act is the node's step, empty if it gets none.
+	Act     intent.Act `json:"act,omitempty"`
+	Reason  Reason     `json:"reason"`
+	Message Message    `json:"message"`
+	// NotBefore is when the reason may be gone, by the clock alone; zero if something else must happen first.
+	NotBefore time.Time `json:"notBefore,omitzero"`
+}

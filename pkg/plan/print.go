@@ -1,0 +1,113 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plain"
+)
+
+// Phases returns how many nodes are in each phase. It counts the nodes that are shown, so that both agree.
+func (o Plan) Phases() map[intent.Phase]int {
+	counts := map[intent.Phase]int{}
+	for i := range o.Nodes {
+		counts[o.Nodes[i].Phase]++
+	}
+	return counts
+}
+
+// Counts returns how many nodes are where, and how many of the fleet are unavailable once the plan is carried out, a
+// line each.
+func (o Plan) Counts() []string {
+	phases := o.Phases()
+	var each []string
+	for _, phase := range intent.Phases() {
+		if n := phases[phase]; n > 0 {
+			each = append(each, fmt.Sprintf("%d %s", n, phase))
+		}
+	}
+	nodes := fmt.Sprintf("%d nodes", len(o.Nodes))
+	if len(o.Nodes) == 1 {
+		nodes = "1 node"
+	}
+	if len(each) > 0 {
+		nodes += ": " + strings.Join(each, ", ")
+	}
+	starting, gone := 0, 0
+	for i := range o.Steps {
+		switch {
+		case o.Steps[i].Act == intent.ActCordon:
+			starting++
+		case o.Steps[i].Reason == ReasonNodeGone:
+			gone++
+		}
+	}
+	var of []string
+	for _, part := range []struct {
+		n  int
+		is string
+	}{{starting, "from now on"}, {o.Others, "not by the operator's doing"}, {gone, "a place of a node that is gone"}} {
+		if part.n > 0 {
+			of = append(of, fmt.Sprintf("%d %s", part.n, part.is))
+		}
+	}
+	limit := fmt.Sprintf("unavailable in the fleet: %d, and %d may be", o.InHands-o.Lent+o.Others, o.Limit)
+	if len(of) > 0 {
+		limit += " (" + strings.Join(of, ", ") + ")"
+	}
+	if o.Lent > 0 {
+		limit += fmt.Sprintf("; %d Lost on top", o.Lent)
+	}
+	return []string{nodes, limit}
+}
+
+// Troubles returns what is wrong for more than one node, a line each: with the policy, and with versions.
+func (o Plan) Troubles() []string {
+	var lines []string
+	if o.PolicyProblem != "" {
+		lines = append(lines, "the policy is not in force: "+o.PolicyProblem)
+	}
+	if o.Unwalled != "" {
+		lines = append(lines, "warning: "+o.Unwalled)
+	}
+	for _, w := range o.Warnings {
+		lines = append(lines, "warning: "+w)
+	}
+	for _, v := range o.Stopped {
+		lines = append(lines, v.Message.String())
+	}
+	return lines
+}
+
+// maxCell is how much people read of a sentence or a line of the plan, in bytes: both quote nodes and the API server.
+const maxCell = 1024
+
+// String is the plan for people: what it would do next, and why each other node waits.
+func (o Plan) String() string {
+	var b strings.Builder
+	for _, line := range append(o.Counts(), o.Troubles()...) {
+		fmt.Fprintln(&b, plain.Line(line, maxCell))
+	}
+	b.WriteString("\n")
+	w := tabwriter.NewWriter(&b, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(w, "NODE\tPHASE\tVERSION\tTARGET\tNEXT\tREASON\tMESSAGE")
+	for _, n := range o.Nodes {
+		next := string(n.Act)
+		if next == "" {
+			next = "wait"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", n.Node, n.Phase, orDash(n.Version), orDash(n.Target), next, n.Reason,
+			plain.Line(n.Message.String(), maxCell))
+	}
+	_ = w.Flush()
+	return b.String()
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}

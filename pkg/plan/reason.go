@@ -1,0 +1,203 @@
+package plan
+
+import "slices"
+
+// Reason says why a step is taken or why a node gets none. The same value is the log field, the event's
+// reason, the metric label and the plan's column.
+type Reason string
+
+// Reasons for a node that gets no step.
+const (
+	// ReasonMarksUnreadable: an annotation can't be read; the node is left alone until it can.
+	ReasonMarksUnreadable Reason = "MarksUnreadable"
+	// ReasonInterfaceUnsupported: labelled for an interface that this operator doesn't speak.
+	ReasonInterfaceUnsupported Reason = "InterfaceUnsupported"
+	// ReasonAgentNotReady: no Ready agent pod, or it hasn't reported yet.
+	ReasonAgentNotReady Reason = "AgentNotReady"
+	// ReasonAnotherUpdater: somebody else is updating this host.
+	ReasonAnotherUpdater Reason = "AnotherUpdater"
+	// ReasonHostError: the agent can't work with its host; its message says why.
+	ReasonHostError Reason = "HostError"
+	// ReasonPaused: the node's own `paused` annotation.
+	ReasonPaused Reason = "Paused"
+	// ReasonUpToDate: nothing newer is offered.
+	ReasonUpToDate Reason = "UpToDate"
+	// ReasonLowerVersionOffered: what the host offers is lower than what it runs, which is no target unless the policy
+	// says so.
+	ReasonLowerVersionOffered Reason = "LowerVersionOffered"
+	// ReasonBackingOff: this version failed here and its wait isn't over.
+	ReasonBackingOff Reason = "BackingOff"
+	// ReasonHandsOff: a human took our cordon away a short while ago.
+	ReasonHandsOff Reason = "HandsOff"
+	// ReasonNodeNotReady: nothing starts on a node that isn't Ready.
+	ReasonNodeNotReady Reason = "NodeNotReady"
+	// ReasonBootUnconfirmed: agent and kubelet don't name the same boot, or not the same version of it.
+	ReasonBootUnconfirmed Reason = "BootUnconfirmed"
+	// ReasonStagingLimit: enough nodes are staging.
+	ReasonStagingLimit Reason = "StagingLimit"
+	// ReasonUnavailableLimit: enough nodes are in our hands.
+	ReasonUnavailableLimit Reason = "UnavailableLimit"
+	// ReasonDomainLimit: nodes of enough zones, or values of another label, are in our hands.
+	ReasonDomainLimit Reason = "DomainLimit"
+	// ReasonPolicyPaused: the policy pauses the fleet or the node's group.
+	ReasonPolicyPaused Reason = "PolicyPaused"
+	// ReasonPolicyUnreadable: the policy can't be read, and there is none from before, or it is gone; nothing starts.
+	ReasonPolicyUnreadable Reason = "PolicyUnreadable"
+	// ReasonWindowClosed: outside the policy's windows.
+	ReasonWindowClosed Reason = "WindowClosed"
+	// ReasonWindowTooShort: what starts now would not end within the window.
+	ReasonWindowTooShort Reason = "WindowTooShort"
+	// ReasonFrozen: the policy freezes changes.
+	ReasonFrozen Reason = "Frozen"
+	// ReasonUngrouped: no group chooses the node, and such nodes wait.
+	ReasonUngrouped Reason = "Ungrouped"
+	// ReasonAfterGroup: another group goes first.
+	ReasonAfterGroup Reason = "AfterGroup"
+	// ReasonVersionDenied: the policy denies the version, or doesn't allow it.
+	ReasonVersionDenied Reason = "VersionDenied"
+	// ReasonHeld: the policy holds the fleet at another version than the one that is offered.
+	ReasonHeld Reason = "Held"
+	// ReasonVersionTooNew: the version must be known for longer.
+	ReasonVersionTooNew Reason = "VersionTooNew"
+	// ReasonVersionStopped: the version failed on too many nodes.
+	ReasonVersionStopped Reason = "VersionStopped"
+	// ReasonBeingRemoved: somebody is taking the node out of the cluster.
+	ReasonBeingRemoved Reason = "BeingRemoved"
+	// ReasonTooManyLost: more nodes are Lost than the settings allow; nothing starts.
+	ReasonTooManyLost Reason = "TooManyLost"
+	// ReasonStateUnreadable: the list of slots can't be read; nothing starts.
+	ReasonStateUnreadable Reason = "StateUnreadable"
+	// ReasonOnlySchedulableNode: no other node could take this one's pods.
+	ReasonOnlySchedulableNode Reason = "OnlySchedulableNode"
+	// ReasonControllerLast: the controller's own node waits for the others.
+	ReasonControllerLast Reason = "ControllerLast"
+	// ReasonAlertsFiring: alerts stand for which the policy lets nothing start.
+	ReasonAlertsFiring Reason = "AlertsFiring"
+	// ReasonAlertsUnknown: nobody knows which alerts stand; nothing starts.
+	ReasonAlertsUnknown Reason = "AlertsUnknown"
+	// ReasonBudgetBlocks: a PodDisruptionBudget would not let a pod go, so the node isn't cordoned.
+	ReasonBudgetBlocks Reason = "BudgetBlocks"
+	// ReasonPodProtected: the policy lets nobody evict a pod, so the node isn't cordoned.
+	ReasonPodProtected Reason = "PodProtected"
+	// ReasonPreparing: the agent is staging.
+	ReasonPreparing Reason = "Preparing"
+	// ReasonConfirming: staged some time ago, the agent asks the repository once more.
+	ReasonConfirming Reason = "Confirming"
+	// ReasonLeavingBalancers: load balancers are given time to send nothing to the node any more.
+	ReasonLeavingBalancers Reason = "LeavingBalancers"
+	// ReasonDraining: evicted pods are on their way out.
+	ReasonDraining Reason = "Draining"
+	// ReasonEvictionBlocked: a pod may not be evicted now, a PodDisruptionBudget mostly.
+	ReasonEvictionBlocked Reason = "EvictionBlocked"
+	// ReasonPodAwaited: a pod runs that the policy doesn't let be evicted, but waits for.
+	ReasonPodAwaited Reason = "PodAwaited"
+	// ReasonEvictionLimit: as many pods were evicted from the node within an hour as may be.
+	ReasonEvictionLimit Reason = "EvictionLimit"
+	// ReasonDrainFailing: the eviction pass itself fails.
+	ReasonDrainFailing Reason = "DrainFailing"
+	// ReasonVolumesAttached: volumes of pods that were evicted are still attached to the node.
+	ReasonVolumesAttached Reason = "VolumesAttached"
+	// ReasonHookAwaited: a hook of the policy has not answered yet.
+	ReasonHookAwaited Reason = "HookAwaited"
+	// ReasonCheckFailing: what the node carries can't be looked at.
+	ReasonCheckFailing Reason = "CheckFailing"
+	// ReasonRebooting: the agent is at it.
+	ReasonRebooting Reason = "Rebooting"
+	// ReasonReturning: the kubelet doesn't show the new boot, Ready and the version yet.
+	ReasonReturning Reason = "Returning"
+	// ReasonPodsAwaited: pods that the policy wants on the node itself are not Ready there.
+	ReasonPodsAwaited Reason = "PodsAwaited"
+	// ReasonSoaking: Ready on its new boot; the soak runs.
+	ReasonSoaking Reason = "Soaking"
+	// ReasonWorkloadsAwaited: a workload that had Ready pods on the node has less of them than before.
+	ReasonWorkloadsAwaited Reason = "WorkloadsAwaited"
+	// ReasonUnwell: not Ready during the soak.
+	ReasonUnwell Reason = "Unwell"
+	// ReasonResetting: the agent undoes what is activated.
+	ReasonResetting Reason = "Resetting"
+	// ReasonLost: past the deadline after the point of no return.
+	ReasonLost Reason = "Lost"
+	// ReasonWriteFailing: the API server refuses the writes to the node, or is too slow with them; it is written to ever
+	// more rarely.
+	ReasonWriteFailing Reason = "WriteFailing"
+	// ReasonLeaving: the label is gone; what we hold is being given back.
+	ReasonLeaving Reason = "Leaving"
+)
+
+// Reasons for a step.
+const (
+	ReasonManaged         Reason = "Managed"
+	ReasonUpdateAvailable Reason = "UpdateAvailable"
+	ReasonLooking         Reason = "Looking"
+	ReasonCordoned        Reason = "Cordoned"
+	ReasonDrained         Reason = "Drained"
+	ReasonSingleNode      Reason = "SingleNode"
+	ReasonRebootedEarly   Reason = "RebootedEarly"
+	ReasonUncordoned      Reason = "Uncordoned"
+	ReasonUpdated         Reason = "Updated"
+	ReasonVerified        Reason = "Verified"
+	ReasonSoakRestarted   Reason = "SoakRestarted"
+	ReasonResetDone       Reason = "ResetDone"
+	ReasonAlreadyOnTarget Reason = "AlreadyOnTarget"
+	ReasonOfferWithdrawn  Reason = "OfferWithdrawn"
+	ReasonPrepareFailed   Reason = "PrepareFailed"
+	ReasonPrepareDeadline Reason = "PrepareDeadline"
+	ReasonDrainDeadline   Reason = "DrainDeadline"
+	ReasonEvictionRefused Reason = "EvictionRefused"
+	ReasonVolumesDeadline Reason = "VolumesDeadline"
+	ReasonHookFailed      Reason = "HookFailed"
+	ReasonAgentLost       Reason = "AgentLost"
+	ReasonRebootDeadline  Reason = "RebootDeadline"
+	ReasonRebootFailed    Reason = "RebootFailed"
+	ReasonRolledBack      Reason = "RolledBack"
+	ReasonWorkloadsUnwell Reason = "WorkloadsUnwell"
+	ReasonCordonTaken     Reason = "CordonTaken"
+	ReasonRetryWanted     Reason = "RetryWanted"
+	ReasonClockCorrected  Reason = "ClockCorrected"
+	ReasonSlotOrphaned    Reason = "SlotOrphaned"
+	ReasonNodeGone        Reason = "NodeGone"
+)
+
+var reasons = []Reason{
+	ReasonMarksUnreadable, ReasonInterfaceUnsupported, ReasonAgentNotReady, ReasonAnotherUpdater, ReasonHostError,
+	ReasonPaused, ReasonUpToDate, ReasonLowerVersionOffered, ReasonBackingOff, ReasonHandsOff, ReasonNodeNotReady,
+	ReasonBootUnconfirmed, ReasonStagingLimit, ReasonUnavailableLimit, ReasonDomainLimit, ReasonPolicyPaused,
+	ReasonPolicyUnreadable, ReasonWindowClosed, ReasonWindowTooShort, ReasonFrozen, ReasonUngrouped, ReasonAfterGroup, ReasonVersionDenied, ReasonHeld,
+	ReasonVersionTooNew, ReasonVersionStopped, ReasonBeingRemoved, ReasonTooManyLost, ReasonStateUnreadable, ReasonOnlySchedulableNode, ReasonControllerLast,
+	ReasonAlertsFiring, ReasonAlertsUnknown, ReasonBudgetBlocks, ReasonPodProtected, ReasonPreparing, ReasonConfirming, ReasonLeavingBalancers, ReasonDraining, ReasonEvictionBlocked,
+	ReasonPodAwaited, ReasonEvictionLimit, ReasonDrainFailing, ReasonVolumesAttached, ReasonHookAwaited, ReasonCheckFailing, ReasonRebooting,
+	ReasonReturning, ReasonPodsAwaited, ReasonSoaking, ReasonWorkloadsAwaited, ReasonUnwell, ReasonResetting, ReasonLost, ReasonWriteFailing, ReasonLeaving,
+	ReasonManaged, ReasonUpdateAvailable, ReasonLooking, ReasonCordoned, ReasonDrained, ReasonSingleNode, ReasonRebootedEarly, ReasonUncordoned,
+	ReasonUpdated, ReasonVerified, ReasonSoakRestarted, ReasonResetDone, ReasonAlreadyOnTarget, ReasonOfferWithdrawn,
+	ReasonPrepareFailed, ReasonPrepareDeadline, ReasonDrainDeadline, ReasonEvictionRefused, ReasonVolumesDeadline, ReasonHookFailed, ReasonAgentLost, ReasonRebootDeadline, ReasonRebootFailed,
+	ReasonRolledBack, ReasonWorkloadsUnwell, ReasonCordonTaken, ReasonRetryWanted, ReasonClockCorrected, ReasonSlotOrphaned, ReasonNodeGone,
+}
+
+// Reasons is the closed list.
+func Reasons() []Reason { return slices.Clone(reasons) }
+
+// Passing tells if the reason is only that somebody is being asked.
+func (r Reason) Passing() bool { return r == ReasonLooking || r == ReasonAlertsUnknown }
+
+// Waits reports whether a node may wait for something by this reason. Of the others some are those of steps, and a node
+// that is up to date waits for nothing.
+func (r Reason) Waits() bool {
+	return r != ReasonUpToDate && slices.Contains(reasons[:slices.Index(reasons, ReasonManaged)], r)
+}
+
+// Patient reports whether the reason often passes by itself within minutes, and is troubling only once it lasts.
+func (r Reason) Patient() bool {
+	return r == ReasonEvictionBlocked || r == ReasonBudgetBlocks || r == ReasonPodProtected || r == ReasonWriteFailing
+}
+
+// Troubling tells if people should be warned of a node: the reason won't pass by itself, or something failed. Of what
+// is wrong with the policy or with a version they are warned once, and not for each node.
+func (r Reason) Troubling() bool {
+	switch r {
+	case ReasonMarksUnreadable, ReasonInterfaceUnsupported, ReasonAnotherUpdater, ReasonHostError, ReasonLost, ReasonTooManyLost, ReasonStateUnreadable,
+		ReasonUnwell, ReasonPrepareFailed, ReasonPrepareDeadline, ReasonDrainDeadline, ReasonEvictionRefused, ReasonVolumesDeadline, ReasonHookFailed, ReasonAgentLost, ReasonRebootDeadline,
+		ReasonRebootFailed, ReasonRolledBack, ReasonWorkloadsUnwell, ReasonEvictionBlocked, ReasonEvictionLimit, ReasonDrainFailing, ReasonCheckFailing, ReasonWriteFailing, ReasonBudgetBlocks, ReasonPodProtected:
+		return true
+	}
+	return false
+}

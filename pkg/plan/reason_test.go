@@ -1,0 +1,68 @@
+package plan_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"gotest.tools/v3/assert"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
+)
+
+// The list of reasons is closed: each constant is in it once, named like its value, explained nowhere
+// else, and used; nothing makes a Reason of its own.
+func TestReasons(t *testing.T) {
+	values, used := map[string]string{}, map[string]int{}
+	files, err := filepath.Glob("*.go")
+	assert.NilError(t, err)
+	planners, err := filepath.Glob("../planner/*.go")
+	assert.NilError(t, err)
+	for _, path := range append(files, planners...) {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+		assert.NilError(t, err)
+		ast.Inspect(file, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.ValueSpec:
+				for i, name := range n.Names {
+					if i < len(n.Values) && strings.HasPrefix(name.Name, "Reason") {
+						if lit, ok := n.Values[i].(*ast.BasicLit); ok {
+							value, err := strconv.Unquote(lit.Value)
+							assert.NilError(t, err)
+							values[name.Name] = value
+						}
+					}
+				}
+			case *ast.Ident:
+				if path != "reason.go" {
+					used[n.Name]++
+				}
+			case *ast.CallExpr:
+				if f, ok := n.Fun.(*ast.Ident); ok && f.Name == "Reason" {
+					t.Errorf("%s makes a Reason of something else", path)
+				}
+			}
+			return true
+		})
+	}
+	assert.Equal(t, len(values), len(plan.Reasons()))
+	seen := map[plan.Reason]bool{}
+	for _, r := range plan.Reasons() {
+		assert.Assert(t, !seen[r], "%s stands there twice", r)
+		seen[r] = true
+	}
+	for name, value := range values {
+		assert.Equal(t, name, "Reason"+value)
+		assert.Assert(t, slices.Contains(plan.Reasons(), plan.Reason(value)), value)
+		assert.Assert(t, used[name] > 0, "nothing uses %s", name)
+	}
+	assert.Assert(t, plan.ReasonLost.Troubling() && !plan.ReasonUpToDate.Troubling())
+}

@@ -1,0 +1,98 @@
+package plan
+
+import (
+	"slices"
+	"time"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
+)
+
+// Shown is a step that the marks on a Node show to any process: its last cordon, reboot, return, or end of an attempt.
+type Shown struct {
+	// At is when the step was taken, by the clock of the controller that took it.
+	At     time.Time
+	Reason Reason
+
+	act   intent.Act
+	marks *marker.Marks
+}
+
+// LastShown returns the last step that a Node's marks show; false: they show none. It makes no text: it is asked of
+// every node in every pass.
+func LastShown(m *marker.Marks) (Shown, bool) {
+	d := m.Disruption
+	switch {
+	case d == nil || d.Returned != nil && endedSince(m, d.Returned.Truncate(time.Second)):
+		return lastEnd(m)
+	case d.Returned != nil:
+		return Shown{*d.Returned, ReasonUncordoned, intent.ActReturn, m}, true
+	case m.Intent.Action == marker.ActionRebootUpdate:
+		return Shown{m.Intent.Time, ReasonRebooting, intent.ActReboot, m}, true
+	}
+	return Shown{d.Since, ReasonCordoned, intent.ActCordon, m}, true
+}
+
+// ID tells the step from all others of its node, whichever process reads it.
+func (s Shown) ID() string {
+	id := string(s.act) + " " + s.At.UTC().Format(time.RFC3339Nano)
+	if s.act == intent.ActFinish {
+		// Attempts end by whole seconds.
+		id += " " + string(s.Reason)
+	}
+	return id
+}
+
+// Message is what the marks still tell of the step.
+func (s Shown) Message() string {
+	switch s.act {
+	case intent.ActReturn:
+		return "Ready again with " + s.marks.Report.Current
+	case intent.ActReboot:
+		return "asked to reboot into " + s.marks.Intent.Target
+	case intent.ActCordon:
+		return TakenOut(s.marks.Intent.Target)
+	}
+	a := s.marks.History[len(s.marks.History)-1]
+	switch f := s.marks.Failure; {
+	case a.Outcome == marker.OutcomeUpdated:
+		return "updated to " + a.Version
+	case a.Outcome == marker.OutcomeFailed && f != nil && f.At.Equal(a.Ended):
+		return f.Message
+	}
+	return "the attempt at " + a.Version + " was given back"
+}
+
+// Shown returns how the marks show the step once it is carried out; false: they don't.
+func (s Step) Shown() (Shown, bool) {
+	switch s.Act {
+	case intent.ActCordon, intent.ActReboot, intent.ActReturn, intent.ActGiveBack, intent.ActSetAside:
+	case intent.ActFinish, intent.ActSoak:
+		if s.Reason == ReasonVerified || s.Reason == ReasonSoakRestarted {
+			// No attempt ends by it.
+			return Shown{}, false
+		}
+	default:
+		return Shown{}, false
+	}
+	return LastShown(&s.Change.Marks)
+}
+
+func TakenOut(target string) string { return "taken out of service for " + target }
+
+// endedSince reports whether the node's last attempt ended at that moment or later.
+func endedSince(m *marker.Marks, at time.Time) bool {
+	return len(m.History) > 0 && !m.History[len(m.History)-1].Ended.Before(at)
+}
+
+func lastEnd(m *marker.Marks) (Shown, bool) {
+	if len(m.History) == 0 {
+		return Shown{}, false
+	}
+	a := m.History[len(m.History)-1]
+	known := slices.IndexFunc(reasons, func(r Reason) bool { return string(r) == a.Reason })
+	if known < 0 {
+		return Shown{}, false
+	}
+	return Shown{a.Ended, reasons[known], intent.ActFinish, m}, true
+}

@@ -1,0 +1,15 @@
+package plan
+
+// Usage is how much of one limit is used.
+type Usage struct {
+	// Of says what the limit is about: "the fleet", "group canary", "zone=a", "staging".
+	Of string `json:"of"`
+	// Rule is the limit as the policy has it, and Limit what that comes to.
+	Rule  string `json:"rule"`
+	Limit int    `json:"limit"`
+	// Used is the sum of those in the operator's hands and, if the policy counts them, of those that others took out
+	// of service.
+	Used    int `json:"used"`
+	InHands int `json:"inHands"`
+	Others  int `json:"others"`
+}

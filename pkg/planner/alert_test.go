@@ -1,0 +1,95 @@
+package planner_test
+
+import (
+	"regexp"
+	"testing"
+	"time"
+
+	"gotest.tools/v3/assert"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/planner"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+)
+
+// While an alert stands, or nobody knows, nothing starts; and Prometheus is asked only when something would, and not
+// again before a minute is over.
+func TestAlerts(t *testing.T) {
+	const url = "http://prometheus"
+	said := func(ago time.Duration, names ...string) *fleet.Alerts {
+		a := &fleet.Alerts{At: now.Add(-ago), URL: url}
+		for _, n := range names {
+			a.Standing = append(a.Standing, fleet.Alert{Name: n})
+		}
+		return a
+	}
+	pending := said(time.Second, "NodeDown")
+	pending.Standing[0].Pending = true
+	failed := said(time.Second)
+	failed.Failed = "no route to host"
+	elsewhere := said(time.Second)
+	elsewhere.URL = "http://another"
+	for _, tc := range []struct {
+		name   string
+		alerts *fleet.Alerts
+		change func(*policy.Alerts)
+		staged string
+		idle   string
+		asks   bool
+		again  time.Duration
+	}{
+		{"nobody asked yet", nil, nil, "Prepared wait AlertsUnknown", "Idle wait AlertsUnknown", true, 0},
+		{"none stand", said(time.Second), nil, "Prepared Cordon Cordoned", "Idle Prepare UpdateAvailable", false, 0},
+		{"none stood a while ago", said(time.Minute), nil, "Prepared wait AlertsUnknown", "Idle wait AlertsUnknown", true, 0},
+		{"another was asked", elsewhere, nil, "Prepared wait AlertsUnknown", "Idle wait AlertsUnknown", true, 0},
+		{"asked by a clock that was ahead", said(-time.Hour), nil, "Prepared wait AlertsUnknown", "Idle wait AlertsUnknown", true, 0},
+		{"another was asked for", said(time.Second), func(a *policy.Alerts) { a.Query = "up == 0" }, "Prepared wait AlertsUnknown", "Idle wait AlertsUnknown", true, 0},
+		{"one stands", said(time.Second, "NodeDown"), nil, "Prepared wait AlertsFiring", "Idle wait AlertsFiring", false, 59 * time.Second},
+		{"it is pending", pending, nil, "Prepared wait AlertsFiring", "Idle wait AlertsFiring", false, 59 * time.Second},
+		{"it is pending, which is nothing", pending, func(a *policy.Alerts) { a.FiringOnly = true }, "Prepared Cordon Cordoned", "Idle Prepare UpdateAvailable", false, 0},
+		{"it is ignored", said(time.Second, "Watchdog"), nil, "Prepared Cordon Cordoned", "Idle Prepare UpdateAvailable", false, 0},
+		{"one of two is ignored", said(time.Second, "NodeDown", "Watchdog"), nil, "Prepared wait AlertsFiring", "Idle wait AlertsFiring", false, 59 * time.Second},
+		{"no answer", failed, nil, "Prepared wait AlertsUnknown", "Idle wait AlertsUnknown", false, 59 * time.Second},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			set := policy.DefaultSettings()
+			set.Alerts = policy.Alerts{URL: url, Ignore: []*regexp.Regexp{regexp.MustCompile("^Watchdog$")}}
+			if tc.change != nil {
+				tc.change(&set.Alerts)
+			}
+			s := fleetOf([]fleet.Node{node("a", prepared), node("b", offered(v2))})
+			s.Alerts = tc.alerts
+			out := planner.Plan(s, set)
+			staged, _ := find(t, out, "a")
+			idle, _ := find(t, out, "b")
+			assert.Equal(t, verdict(staged), tc.staged)
+			assert.Equal(t, verdict(idle), tc.idle)
+			assert.Equal(t, out.AskAlerts, tc.asks)
+			if tc.asks {
+				assert.Equal(t, len(out.Steps), 0, "nothing is written while it is asked")
+			}
+			if tc.again > 0 {
+				assert.Equal(t, staged.NotBefore, now.Add(tc.again))
+				assert.Equal(t, out.Wake, now.Add(tc.again))
+			}
+			found(time.Second, fleet.ObstacleBudget, time.Minute)(&s.Nodes[0])
+			idleAsks := planner.Plan(fleet.Snapshot{Now: now, Nodes: s.Nodes[:1], Slots: s.Slots, Alerts: tc.alerts}, set).AskAlerts
+			assert.Assert(t, !idleAsks, "asked for a node that can't be drained")
+			s.Nodes[0].Marks.Paused, s.Nodes[1].Marks.Paused = true, true
+			assert.Assert(t, !planner.Plan(s, set).AskAlerts, "asked although nothing would start")
+		})
+	}
+}
+
+// What is out of service goes on whatever stands.
+func TestAlertsStopNothingUnderWay(t *testing.T) {
+	set := policy.DefaultSettings()
+	set.Alerts.URL = "http://prometheus"
+	s := fleetOf([]fleet.Node{node("a", draining, drain(fleet.Drain{})), node("b", verifying(2*time.Minute))})
+	out := planner.Plan(s, set)
+	draining, _ := find(t, out, "a")
+	soaked, _ := find(t, out, "b")
+	assert.Equal(t, verdict(draining), "Draining Reboot Drained")
+	assert.Equal(t, verdict(soaked), "Verifying Finish Updated")
+	assert.Assert(t, !out.AskAlerts)
+}

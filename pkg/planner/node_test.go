@@ -1,0 +1,251 @@
+package planner_test
+
+import (
+	"testing"
+	"time"
+
+	"gotest.tools/v3/assert"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/planner"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+)
+
+// One node by itself, beside another that takes its pods: each phase with what can happen in it.
+func TestOneNode(t *testing.T) {
+	history := func(ago time.Duration, r plan.Reason) change {
+		return func(n *fleet.Node) {
+			n.Marks.History = []marker.Attempt{{Reason: string(r), Ended: now.Add(-ago)}}
+		}
+	}
+	for _, tc := range []struct {
+		name    string
+		changes []change
+		want    string
+	}{
+		// New and Idle.
+		{"a labelled node is taken into care", []change{with(func(n *fleet.Node) { n.Marks = marker.Marks{} })}, "New Stabilize Managed"},
+		{"nothing is offered", nil, "Idle wait UpToDate"},
+		{"what runs is offered", []change{offered(v1)}, "Idle wait UpToDate"},
+		{"another build of what runs is not newer", []change{offered(v1 + "+b")}, "Idle wait UpToDate"},
+		{"a lower version is never a target", []change{offered("1.0.0")}, "Idle wait LowerVersionOffered"},
+		{"an update is offered", []change{offered(v2)}, "Idle Prepare UpdateAvailable"},
+		{"a paused node starts nothing (S6)", []change{offered(v2), paused}, "Idle wait Paused"},
+		{"no agent, no start", []change{offered(v2), agentAway}, "Idle wait AgentNotReady"},
+		{"an agent that hasn't answered yet", []change{offered(v2), unanswered}, "Idle wait AgentNotReady"},
+		{"an agent that doesn't say what runs", []change{offered(v2), with(func(n *fleet.Node) { n.Marks.Report.Current = "" })}, "Idle wait AgentNotReady"},
+		{"two updaters on one node", []change{offered(v2), answers(marker.StateError, intent.AnotherUpdater+"x")}, "Idle wait AnotherUpdater"},
+		{"an agent in trouble", []change{offered(v2), answers(marker.StateError, "x")}, "Idle wait HostError"},
+		{"a kubelet that isn't Ready", []change{offered(v2), notReady}, "Idle wait NodeNotReady"},
+		{"a version that failed here waits", []change{offered(v2), failedOnce(time.Minute, v2)}, "Idle wait BackingOff"},
+		{"one lower than a failed one waits too", []change{offered(v2), failedOnce(time.Minute, v3)}, "Idle wait BackingOff"},
+		{"one newer than all that failed goes at once", []change{offered(v3), failedOnce(time.Minute, v1, v2)}, "Idle Prepare UpdateAvailable"},
+		{"after the wait it goes again", []change{offered(v2), failedOnce(0, v2)}, "Idle Prepare UpdateAvailable"},
+		{"a wait that a wrong clock wrote is cut", []change{offered(v2), failedOnce(25*time.Hour, v2)}, "Idle wait ClockCorrected"},
+		{"hands off after a human's hand", []change{offered(v2), history(time.Minute, plan.ReasonCordonTaken)}, "Idle wait HandsOff"},
+		{"not for ever", []change{offered(v2), history(10*time.Minute, plan.ReasonCordonTaken)}, "Idle Prepare UpdateAvailable"},
+		{"not by a time implausibly far away", []change{offered(v2), history(-25*time.Hour, plan.ReasonCordonTaken)}, "Idle Prepare UpdateAvailable"},
+		{"a human's wish to forget a failure", []change{offered(v2), failedOnce(time.Hour, v2), with(func(n *fleet.Node) { n.Marks.Retry = true })}, "Idle Retry RetryWanted"},
+		{"marks that can't be read", []change{offered(v2), with(func(n *fleet.Node) { n.Problems = []marker.Problem{{Key: marker.KeyFailure, Why: "x"}} })}, "Unreadable wait MarksUnreadable"},
+		{"an update that its Node tells nothing of is undone by a person's word", []change{answers(marker.StateError, intent.HasActivated+"x"), with(func(n *fleet.Node) { n.Marks.Retry = true })}, "Idle Reset RetryWanted"},
+		{"which is no way out of another boot", []change{answers(marker.StateError, intent.AnotherUpdater+"x"), with(func(n *fleet.Node) { n.Marks.Retry = true })}, "Idle Retry RetryWanted"},
+		{"a host without the Update API", []change{offered(v2), answers(marker.StateError, intent.Unsupported+"x")}, "Idle wait InterfaceUnsupported"},
+		{"what isn't Bottlerocket gets no agent", []change{agentAway, with(func(n *fleet.Node) { n.OSVersion = "" })}, "Idle wait InterfaceUnsupported"},
+		{"an interface that isn't spoken", []change{offered(v2), with(func(n *fleet.Node) { n.Interface = "3.0.0" })}, "Idle wait InterfaceUnsupported"},
+
+		// Preparing.
+		{"staging", []change{preparing}, "Preparing wait Preparing"},
+		{"staging failed", []change{preparing, answers(marker.StateError, "x")}, "Preparing GiveBack PrepareFailed"},
+		{"paused while staging", []change{preparing, paused}, "Preparing GiveBack Paused"},
+		{"the offer is withdrawn while staging", []change{preparing, offered("")}, "Preparing GiveBack OfferWithdrawn"},
+		{"an agent's error on a withdrawn offer is no failure", []change{preparing, offered(v3), answers(marker.StateError, "not offered")}, "Preparing GiveBack OfferWithdrawn"},
+		{"staging takes too long", []change{preparing, issued(time.Hour)}, "Preparing GiveBack PrepareDeadline"},
+		{"staging, and the agent is away", []change{preparing, agentAway}, "Preparing wait AgentNotReady"},
+		{"a deadline doesn't fire at first sight", []change{preparing, issued(time.Hour), firstLook}, "Preparing wait Preparing"},
+		{"an answer beats the deadline", []change{prepared, issued(time.Hour)}, "Prepared Confirm Confirming"},
+		{"staged lately", []change{prepared, issued(10 * time.Minute)}, "Prepared Cordon Cordoned"},
+		{"staged for so long that its repository may be gone (issue 14, 1)", []change{prepared, issued(10*time.Minute + time.Second)}, "Prepared Confirm Confirming"},
+		{"asked whether that stands", []change{confirming}, "Preparing wait Confirming"},
+		{"asked a while ago, and confirmed", []change{confirming, answers(marker.StateReady, ""), issued(30 * time.Minute)}, "Prepared Cordon Cordoned"},
+		{"confirmed long ago", []change{confirming, answers(marker.StateReady, ""), issued(31 * time.Minute)}, "Prepared Confirm Confirming"},
+		{"an agent that doesn't know the question is not asked", []change{prepared, issued(time.Hour), with(func(n *fleet.Node) { n.Marks.Report.Protocol = 1 })}, "Prepared Cordon Cordoned"},
+		{"the repository is down, and the host is asked again", []change{confirming, answers(marker.StateBusy, "no route")}, "Preparing wait HostError"},
+		{"what is staged is gone: it goes on serving", []change{confirming, answers(marker.StateError, "x")}, "Preparing GiveBack PrepareFailed"},
+		{"that takes too long", []change{confirming, issued(time.Hour)}, "Preparing GiveBack PrepareDeadline"},
+		{"it stands", []change{confirming, answers(marker.StateReady, "")}, "Prepared Cordon Cordoned"},
+		{"a beginning implausibly far in the future has gone by", []change{preparing, issued(-25 * time.Hour)}, "Preparing GiveBack PrepareDeadline"},
+
+		// Prepared.
+		{"staged and free to go", []change{prepared}, "Prepared Cordon Cordoned"},
+		{"already on target, no slot", []change{prepared, with(func(n *fleet.Node) { n.Marks.Report.Current, n.Marks.Report.Available = v2, "" })}, "Prepared Stabilize AlreadyOnTarget"},
+		{"a newer version came meanwhile", []change{prepared, offered(v3)}, "Prepared Stabilize OfferWithdrawn"},
+		{"staged and paused", []change{prepared, paused}, "Prepared wait Paused"},
+		{"staged without an agent", []change{prepared, agentAway}, "Prepared wait AgentNotReady"},
+		{"staged on a node that isn't Ready", []change{prepared, notReady}, "Prepared wait NodeNotReady"},
+		{"the witnesses don't name the same boot", []change{prepared, with(func(n *fleet.Node) { n.BootID = "b2" })}, "Prepared wait BootUnconfirmed"},
+		{"the kubelet names no boot", []change{prepared, with(func(n *fleet.Node) { n.BootID, n.Marks.Report.BootID = "", "" })}, "Prepared wait BootUnconfirmed"},
+		{"cordoned by somebody else it goes all the same", []change{prepared, cordoned}, "Prepared Cordon Cordoned"},
+
+		// Draining.
+		{"a drain begins", []change{draining}, "Draining Drain Draining"},
+		{"between two passes", []change{draining, drain(fleet.Drain{Remaining: 1, Waiting: "x", Next: now.Add(time.Second)})}, "Draining wait Draining"},
+		{"the next pass is due", []change{draining, drain(fleet.Drain{Remaining: 1, Waiting: "x", Next: now})}, "Draining Drain Draining"},
+		{"a budget blocks", []change{draining, drain(fleet.Drain{Remaining: 1, Blocked: "x", Next: now.Add(time.Second)})}, "Draining wait EvictionBlocked"},
+		{"the pass itself fails, and that is not drained (S2)", []change{draining, drain(fleet.Drain{Failed: "x", Next: now.Add(time.Second)})}, "Draining wait DrainFailing"},
+		{"drained", []change{draining, drain(fleet.Drain{})}, "Draining Reboot Drained"},
+		{"drained beats the deadline", []change{draining, drain(fleet.Drain{}), cordonedSince(time.Hour)}, "Draining Reboot Drained"},
+		{"drained without an agent", []change{draining, drain(fleet.Drain{Next: now.Add(time.Second)}), agentAway}, "Draining wait AgentNotReady"},
+		{"the agent has been away for long", []change{draining, agentLost(2 * time.Minute)}, "Draining GiveBack AgentLost"},
+		{"away for less it may come back", []change{draining, agentLost(2*time.Minute - time.Second)}, "Draining Drain Draining"},
+		{"of a node that isn't Ready the agent is none of the causes", []change{draining, agentLost(time.Hour), notReady}, "Draining Drain Draining"},
+		{"and not at first sight", []change{draining, agentLost(time.Hour), firstLook}, "Draining Drain Draining"},
+		{"asked to reboot, the agent has been away for long", []change{rebooting, agentLost(2 * time.Minute)}, "Rebooting GiveBack AgentLost"},
+		{"what has begun is awaited", []change{busy, agentLost(time.Hour)}, "Rebooting wait Rebooting"},
+		{"a drain that can't finish never leads to a reboot", []change{draining, drain(fleet.Drain{Remaining: 1}), cordonedSince(time.Hour)}, "Draining GiveBack DrainDeadline"},
+		{"a new process evicts nothing when that is over", []change{draining, cordonedSince(time.Hour), firstLook}, "Draining wait Draining"},
+		{"and gives back", []change{draining, drain(fleet.Drain{Remaining: 1}), cordonedSince(time.Hour), with(func(n *fleet.Node) { n.WatchedSince = now })}, "Draining GiveBack DrainDeadline"},
+		{"somebody took the cordon away", []change{draining, schedulable}, "Draining GiveBack CordonTaken"},
+		{"paused while draining", []change{draining, paused}, "Draining GiveBack Paused"},
+		{"the stage is gone", []change{draining, answers(marker.StateError, "x")}, "Draining GiveBack PrepareFailed"},
+		{"the offer is withdrawn while draining", []change{draining, offered(v3)}, "Draining GiveBack OfferWithdrawn"},
+		{"somebody else's reboot counts", []change{draining, with(func(n *fleet.Node) { n.BootID = "b2" })}, "Draining Reboot RebootedEarly"},
+		{"no boot at all is no reboot (S2)", []change{draining, with(func(n *fleet.Node) { n.BootID = "" })}, "Draining Drain Draining"},
+
+		// Rebooting.
+		{"asked to reboot", []change{rebooting}, "Rebooting wait Rebooting"},
+		{"asked to reboot, and the agent is away", []change{rebooting, agentAway}, "Rebooting wait AgentNotReady"},
+		{"paused before busy", []change{rebooting, paused}, "Rebooting GiveBack Paused"},
+		{"uncordoned before busy", []change{rebooting, schedulable}, "Rebooting GiveBack CordonTaken"},
+		{"never begun", []change{rebooting, issued(time.Hour)}, "Rebooting GiveBack RebootDeadline"},
+		{"busy is not given back, by a pause", []change{busy, paused}, "Rebooting wait Rebooting"},
+		{"nor by a human's hand", []change{busy, schedulable}, "Rebooting wait Rebooting"},
+		{"nor by the deadline: Lost", []change{busy, issued(time.Hour)}, "Lost wait Lost"},
+		{"not at first sight", []change{busy, issued(time.Hour), firstLook}, "Rebooting wait Rebooting"},
+		{"rebooted, and the agent never says so", []change{rebooting, issued(time.Hour), with(func(n *fleet.Node) { n.BootID = "b2" })}, "Lost wait Lost"},
+
+		// Returning.
+		{"back on the target by both witnesses (S7)", []change{back(v2)}, "Returning Return Uncordoned"},
+		{"late, but back", []change{back(v2), issued(5 * time.Hour)}, "Returning Return Uncordoned"},
+		{"the kubelet shows the old boot", []change{back(v2), with(func(n *fleet.Node) { n.BootID = "b1" })}, "Returning wait Returning"},
+		{"the kubelet shows another version", []change{back(v2), with(func(n *fleet.Node) { n.OSVersion = v1 })}, "Returning wait Returning"},
+		{"not Ready yet", []change{back(v2), notReady}, "Returning wait Returning"},
+		{"never Ready", []change{back(v2), notReady, issued(time.Hour)}, "Lost wait Lost"},
+		{"ready is claimed on another version", []change{back(v2), with(func(n *fleet.Node) { n.OSVersion, n.Marks.Report.Current = v1, v1 })}, "Returning wait Returning"},
+		{"and that isn't waited for without limit (L2)", []change{back(v2), issued(time.Hour), with(func(n *fleet.Node) { n.OSVersion, n.Marks.Report.Current = v1, v1 })}, "Lost wait Lost"},
+		{"rolled back", []change{back(v1)}, "Returning Return RolledBack"},
+		{"its power was lost before that", []change{powerLost}, "Returning Return RebootedEarly"},
+		{"activation failed, nothing rebooted", []change{rebooting, answers(marker.StateError, "x")}, "Returning GiveBack RebootFailed"},
+
+		// Verifying.
+		{"the soak runs", []change{verifying(30 * time.Second)}, "Verifying wait Soaking"},
+		{"the soak is over", []change{verifying(time.Minute)}, "Verifying Finish Updated"},
+		{"Ready changed, the soak begins anew", []change{verifying(time.Minute), with(func(n *fleet.Node) { n.ReadySince = "r2" })}, "Verifying Soak SoakRestarted"},
+		{"a soak that begins implausibly late", []change{verifying(-25 * time.Hour)}, "Verifying Soak SoakRestarted"},
+		{"unwell", []change{verifying(time.Second), notReady}, "Verifying Recordon Unwell"},
+		{"unwell and cordoned again", []change{verifying(time.Second), notReady, cordoned, with(func(n *fleet.Node) { n.Marks.Disruption.Soak = nil })}, "Verifying wait Unwell"},
+		{"for too long", []change{verifying(time.Second), issued(time.Hour), notReady, cordoned, with(func(n *fleet.Node) { n.Marks.Disruption.Soak = nil })}, "Lost wait Lost"},
+		{"a Lost node is cordoned first", []change{verifying(time.Second), issued(time.Hour), notReady}, "Verifying Recordon Unwell"},
+		{"a node that comes and goes is Lost too, and its soak runs on", []change{verifying(time.Second), issued(time.Hour)}, "Lost wait Soaking"},
+		{"and ends", []change{verifying(time.Minute), issued(time.Hour)}, "Verifying Finish Updated"},
+		{"the witnesses part", []change{verifying(time.Minute), with(func(n *fleet.Node) { n.Marks.Report.BootID = "b3" })}, "Verifying wait Returning"},
+		{"for too long, too", []change{verifying(time.Minute), issued(time.Hour), with(func(n *fleet.Node) { n.Marks.Report.BootID = "b3" })}, "Lost wait Lost"},
+		{"it falls back during the soak", []change{verifying(time.Second), with(func(n *fleet.Node) { n.OSVersion, n.Marks.Report.Current = v1, v1 })}, "Verifying Soak RolledBack"},
+		{"a rolled-back node is verified on what it runs", []change{verifying(time.Minute), with(func(n *fleet.Node) {
+			n.OSVersion, n.Marks.Report.Current, n.Marks.Intent.Target = v1, v1, ""
+		})}, "Verifying Finish Verified"},
+
+		// Resetting.
+		{"resetting", []change{resetting}, "Resetting wait Resetting"},
+		{"reset", []change{resetting, answers(marker.StateReady, "")}, "Resetting Stabilize ResetDone"},
+		{"the reset failed", []change{resetting, answers(marker.StateError, "x")}, "Resetting wait HostError"},
+		{"nobody is there to reset", []change{resetting, agentAway}, "Resetting wait AgentNotReady"},
+
+		// Leaving.
+		{"the label goes while idle, the agent's pod first", []change{unlabelled}, "Idle wait Leaving"},
+		{"then the marks", []change{unlabelled, with(func(n *fleet.Node) { n.AgentPod = false })}, "Idle Leave Leaving"},
+		{"the label goes while draining", []change{draining, unlabelled}, "Draining Leave Leaving"},
+		{"the label goes before busy", []change{rebooting, unlabelled}, "Rebooting Leave Leaving"},
+		{"after busy the boot is awaited", []change{busy, unlabelled}, "Rebooting wait Leaving"},
+		{"until it is there", []change{busy, unlabelled, with(func(n *fleet.Node) { n.BootID = "b2" })}, "Rebooting Leave Leaving"},
+		{"or the agent's late error", []change{rebooting, answers(marker.StateError, "x"), unlabelled}, "Returning Leave Leaving"},
+		{"taking the label off ends a Lost node", []change{lost, unlabelled}, "Rebooting Leave Leaving"},
+		{"the label goes during the soak", []change{verifying(time.Second), unlabelled}, "Verifying Leave Leaving"},
+		{"unreadable and unlabelled is left alone", []change{draining, unlabelled, with(func(n *fleet.Node) { n.Problems = []marker.Problem{{Key: marker.KeyFailure, Why: "x"}} })}, "Unreadable wait MarksUnreadable"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			n := node("a", tc.changes...)
+			var held []string
+			if n.Disrupted() {
+				held = append(held, "a")
+			}
+			s := fleetOf([]fleet.Node{n, node("b")}, held...)
+			out := planner.Plan(s, policy.DefaultSettings())
+			got, step := find(t, out, "a")
+			assert.Equal(t, verdict(got), tc.want, "%s", got.Message)
+			assert.Assert(t, got.Message.String() != "")
+			if step != nil && step.Change != nil {
+				assert.Equal(t, step.Change.ResourceVersion, "5")
+				if l, err := intent.Lookup(step.Act, n.Phase()); err == nil && l.Issues != "" {
+					assert.Equal(t, step.Change.Marks.Intent.Action, l.Issues)
+					assert.Assert(t, step.Change.Marks.Intent.ID != "i1", "a new intent has a new id")
+				} else if err == nil {
+					assert.Equal(t, step.Change.Marks.Intent.ID, "i1", "no new intent without a line in the table")
+				}
+			}
+		})
+	}
+}
+
+// A node that waits is written to only when what it waits for changes (L4).
+func TestWaitingIsWrittenOnce(t *testing.T) {
+	n := node("a", draining, drain(fleet.Drain{Remaining: 1, Blocked: "by x", Next: now.Add(time.Second)}))
+	_, step := find(t, planner.Plan(fleetOf([]fleet.Node{n}, "a"), policy.DefaultSettings()), "a")
+	assert.Equal(t, step.Act, intent.ActNote)
+	assert.Equal(t, *step.Change.Marks.Waiting, marker.Waiting{Reason: "EvictionBlocked", Message: "by x (at 2026-09-20 10:00:00 UTC)"}, "it stays true: what is seen later is in the plan")
+	n.Marks = step.Change.Marks
+	n.Drain.Blocked = "by y"
+	_, step = find(t, planner.Plan(fleetOf([]fleet.Node{n}, "a"), policy.DefaultSettings()), "a")
+	assert.Assert(t, step == nil, "another sentence is no other reason")
+}
+
+// A plan by the clock alone says when to look again.
+func TestWake(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		changes []change
+		in      time.Duration
+	}{
+		{"nothing is due", nil, 0},
+		{"a back-off", []change{offered(v2), failedOnce(time.Hour, v2)}, time.Hour},
+		{"hands off", []change{offered(v2), with(func(n *fleet.Node) {
+			n.Marks.History = []marker.Attempt{{Reason: string(plan.ReasonCordonTaken), Ended: now.Add(-time.Minute)}}
+		})}, 9 * time.Minute},
+		{"a deadline of staging", []change{preparing, issued(time.Minute)}, 44 * time.Minute},
+		{"a deadline that may fire soon", []change{preparing, issued(time.Hour), firstLook}, time.Second},
+		{"the next eviction pass", []change{draining, drain(fleet.Drain{Remaining: 1, Waiting: "x", Next: now.Add(2 * time.Second)})}, 2 * time.Second},
+		{"the end of the soak", []change{verifying(20 * time.Second)}, 40 * time.Second},
+		{"the end of patience with a reboot", []change{busy, issued(0)}, 30 * time.Minute},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			out := planner.Plan(fleetOf([]fleet.Node{node("a", tc.changes...), node("b")}), policy.DefaultSettings())
+			if tc.in == 0 {
+				assert.Assert(t, out.Wake.IsZero())
+				return
+			}
+			assert.Equal(t, out.Wake.Sub(now), tc.in)
+		})
+	}
+}
+
+// A new leader doesn't take back on the node that it is Lost, only to say it again at its second look.
+func TestLostIsNotTakenBack(t *testing.T) {
+	out := planner.Plan(fleetOf([]fleet.Node{node("a", lost, firstLook)}), policy.DefaultSettings())
+	standing, step := find(t, out, "a")
+	assert.Equal(t, verdict(standing), "Rebooting wait Rebooting")
+	assert.Assert(t, step == nil, "%+v", step)
+	_, step = find(t, planner.Plan(fleetOf([]fleet.Node{node("a", lost, firstLook, issued(time.Minute))}), policy.DefaultSettings()), "a")
+	assert.Assert(t, step != nil && step.Change.Marks.Waiting.Reason == string(plan.ReasonRebooting), "%+v", step)
+}
