@@ -24,6 +24,7 @@ TIMES   ?= 3
 KEEP    ?= $(or $(TMPDIR),/tmp)/bottlerocket-chaos
 # Model: MINUTES is how long each of its searches takes, MEMORY how much memory, in MiB.
 MEMORY  ?= 6000
+# Mutants: N is how many, SEED draws them, IN are files or folders: all pure packages if none is given.
 # Sim: SEEDS is how many seeds, SEED the first of them.
 SEEDS   ?= 10000
 KIND_CLUSTER ?= bottlerocket-update-operator
@@ -87,6 +88,10 @@ model: ## Explore 3 nodes, 2 controllers and up to 2 faults, MINUTES for each of
 	  bin/model.test -test.run '^TestSearch$$' -test.timeout 0 -nodes 3 -controllers 2 -budget $$budget -faults $$faults \
 	    -within $(or $(MINUTES),10)m -memory $(MEMORY); \
 	done; done
+
+.PHONY: mutants
+mutants: ## Mutate the pure packages, or what IN names, N times, drawn by SEED, and report what their unit tests don't notice
+	@nice -n 10 go run ./dev/mutants/cmd -n $(or $(N),300) $(if $(SEED),-seed $(SEED)) $(IN)
 
 .PHONY: bench
 bench: ## Run the benchmarks, which print figures, in about eleven minutes

@@ -52,6 +52,17 @@ func List(root string) ([]Package, error) {
 	}
 }
 
+// Pure returns the folders of the packages that decide, and get all they know as values.
+func Pure(all []Package) []string {
+	var folders []string
+	for _, p := range all {
+		if isPure(p) {
+			folders = append(folders, p.folder())
+		}
+	}
+	return folders
+}
+
 // folder is the package's place in the module, like pkg/marker.
 func (p Package) folder() string { return inModule(p.ImportPath) }
 
