@@ -387,7 +387,7 @@ func (l *lender) underWay(t *testing.T, prefix string) []*lent {
 	return []*lent{idle, staged, drains, cordoned, unmarked, reboots}
 }
 
-// shell runs lines of the README, or a script of this repository, as a user of this cluster does.
+// shell runs lines of a page, or a script of this repository, as a user of this cluster does.
 func (l *lender) shell(t *testing.T, script string) string {
 	t.Helper()
 	root, err := controlplane.Root()
@@ -420,7 +420,7 @@ func (l *lender) undeployed(t *testing.T) {
 }
 
 // cleaned: the operator is deleted in the middle of an update, and what it left is taken back by the plugin from some
-// nodes, and by the README's lines of kubectl from others.
+// nodes, and by the lines of docs/uninstall.md from others.
 func (l *lender) cleaned(t *testing.T) {
 	root, err := controlplane.Root()
 	assert.NilError(t, err)
@@ -442,14 +442,14 @@ func (l *lender) cleaned(t *testing.T) {
 		n.isBack(t)
 	}
 
-	readme, err := os.ReadFile(filepath.Join(root, "README.md"))
+	page, err := os.ReadFile(filepath.Join(root, "docs", "uninstall.md"))
 	assert.NilError(t, err)
-	_, lines, found := strings.Cut(string(readme), "**The operator is gone already**")
+	_, lines, found := strings.Cut(string(page), "### With kubectl and jq alone")
 	assert.Assert(t, found)
 	_, lines, _ = strings.Cut(lines, "```sh\n")
 	lines, _, _ = strings.Cut(lines, "```\n")
 	if _, err := exec.LookPath("jq"); err != nil {
-		t.Log("jq is not installed: the README's lines are not tried")
+		t.Log("jq is not installed: the page's lines are not tried")
 		return
 	}
 	l.shell(t, lines)

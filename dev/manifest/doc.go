@@ -2,7 +2,7 @@
 //
 // It serves the tests, the demo and the local cluster, which run the operator's commands with the
 // service accounts and arguments that stand there. Its own tests hold what the manifest promises, and
-// that the tables in README.md say what the code says.
+// that the pages under docs say what the code says and that their links lead somewhere.
 //
 // It imports client-go's scheme and the Kubernetes API types; of this repository dev/controlplane alone,
 // for the place of the checkout, and in tests the packages whose flags and tables are compared.

@@ -44,18 +44,31 @@ func jq(t *testing.T, program string, nodes []corev1.Node) string {
 	}
 }
 
-// The README's one-liner says the same of a node as its annotations.
-func TestReadmeOneLiner(t *testing.T) {
-	readme, err := os.ReadFile(filepath.Join(filepath.Dir(must(Path())), "README.md"))
-	assert.NilError(t, err)
-	_, rest, found := strings.Cut(string(readme), "kubectl get nodes -o json | jq -r '")
-	assert.Assert(t, found, "the README has lost its one-liner")
+// oneLiner is the README's line of jq, which prints only ASCII (-a), so nothing that a terminal obeys.
+func oneLiner(t *testing.T) string {
+	t.Helper()
+	_, rest, found := strings.Cut(page(t, readmePage), "kubectl get nodes -o json | jq -Ca '")
+	assert.Assert(t, found, "the README has lost its line of jq")
 	program, _, _ := strings.Cut(rest, "'")
+	return program
+}
+
+// The README's line of jq prints of each node the operator's labels and annotations, and nothing else.
+func TestReadmeOneLiner(t *testing.T) {
 	n := corev1.Node{}
 	n.Name = "a"
-	n.Annotations = map[string]string{"bottlerocket.aws/current-version": "1.0.0", "bottlerocket.aws/action-wanted": "stabilize",
-		"bottlerocket.aws/action-state": "ready"}
+	n.Labels = map[string]string{"bottlerocket.aws/updater-interface-version": "2.0.0", "kubernetes.io/os": "linux"}
+	n.Annotations = map[string]string{"bottlerocket.aws/current-version": "1.0.0", "example.com/a": "b"}
 	bare := corev1.Node{}
 	bare.Name = "b"
-	assert.Equal(t, jq(t, program, []corev1.Node{n, bare}), "a\t1.0.0\t-\tstabilize\tready\t-\nb\t-\t-\t-\t-\t-\n")
+	var got []map[string]map[string]string
+	for line := range strings.Lines(jq(t, "("+oneLiner(t)+") | tojson", []corev1.Node{n, bare})) {
+		var node map[string]map[string]string
+		assert.NilError(t, json.Unmarshal([]byte(line), &node))
+		got = append(got, node)
+	}
+	assert.DeepEqual(t, got, []map[string]map[string]string{
+		{"a": {"bottlerocket.aws/updater-interface-version": "2.0.0", "bottlerocket.aws/current-version": "1.0.0"}},
+		{"b": {}},
+	})
 }

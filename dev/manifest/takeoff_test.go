@@ -16,18 +16,17 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/planner"
 )
 
-// takeOff is the README's chapter on how to remove the operator.
-func takeOff(t *testing.T) string {
+// byHand is how to undo with kubectl and jq alone what an operator that is gone has done.
+func byHand(t *testing.T) string {
 	t.Helper()
-	_, chapter, found := strings.Cut(readme(t), "\n## Take it off again\n")
+	_, chapter, found := strings.Cut(page(t, uninstallPage), "\n### With kubectl and jq alone\n")
 	assert.Assert(t, found)
-	chapter, _, _ = strings.Cut(chapter, "\n## ")
 	return chapter
 }
 
 // What people are told to remove with kubectl alone is every annotation that isn't their own.
-func TestReadmeRemovesEveryAnnotation(t *testing.T) {
-	_, command, found := strings.Cut(takeOff(t), "kubectl annotate node --all ")
+func TestUninstallRemovesEveryAnnotation(t *testing.T) {
+	_, command, found := strings.Cut(byHand(t), "kubectl annotate node --all ")
 	assert.Assert(t, found)
 	command, _, _ = strings.Cut(command, "\n```")
 	var want []string
@@ -40,8 +39,8 @@ func TestReadmeRemovesEveryAnnotation(t *testing.T) {
 }
 
 // With kubectl and jq alone people uncordon the nodes that the operator would.
-func TestReadmeUncordons(t *testing.T) {
-	_, program, found := strings.Cut(takeOff(t), "jq -r '")
+func TestUninstallUncordons(t *testing.T) {
+	_, program, found := strings.Cut(byHand(t), "jq -r '")
 	assert.Assert(t, found)
 	program, _, _ = strings.Cut(program, "'")
 	soak := time.Now()
@@ -83,8 +82,8 @@ func TestReadmeUncordons(t *testing.T) {
 
 // With kubectl and jq alone people put back what stood where the operator's marks for others stand, whatever it was, and
 // nothing where somebody has written since (S5).
-func TestReadmePutsMarksBack(t *testing.T) {
-	_, rest, found := strings.Cut(takeOff(t), "| xargs -r kubectl uncordon\nkubectl get nodes -o json | jq -r '")
+func TestUninstallPutsMarksBack(t *testing.T) {
+	_, rest, found := strings.Cut(byHand(t), "| xargs -r kubectl uncordon\nkubectl get nodes -o json | jq -r '")
 	assert.Assert(t, found)
 	program, rest, _ := strings.Cut(rest, "'")
 	assert.Assert(t, strings.HasPrefix(rest, " | sh\n"), "%q", rest)

@@ -120,15 +120,15 @@ func TestUndeployIsAsDocumented(t *testing.T) {
 	for _, part := range []string{`(?m)go-template='.*'$`, `wait --for=delete pod .* --timeout=\w+`} {
 		find := regexp.MustCompile(part)
 		assert.Assert(t, find.MatchString(script), part)
-		assert.Equal(t, find.FindString(takeOff(t)), find.FindString(script))
+		assert.Equal(t, find.FindString(page(t, uninstallPage)), find.FindString(script))
 	}
 	for _, e := range marker.Table() {
 		if e.Kind == marker.KindLabel {
-			assert.Assert(t, strings.Contains(takeOff(t), "kubectl label node -l "+string(e.Key)+" "+string(e.Key)+"-\n"))
+			assert.Assert(t, strings.Contains(page(t, uninstallPage), "kubectl label node -l "+string(e.Key)+" "+string(e.Key)+"-\n"))
 			assert.Assert(t, strings.Contains(script, string(e.Key)))
 		}
 	}
-	_, command, found := strings.Cut(takeOff(t), "kubectl delete --ignore-not-found clusterrole,clusterrolebinding ")
+	_, command, found := strings.Cut(page(t, uninstallPage), "kubectl delete --ignore-not-found clusterrole,clusterrolebinding ")
 	assert.Assert(t, found)
 	names, _, _ := strings.Cut(command, "\n")
 	for i, file := range []string{"force-drain.yaml", "grace-period.yaml"} {

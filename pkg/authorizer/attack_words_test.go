@@ -20,7 +20,7 @@ func TestAttackWords(t *testing.T) {
 	log.SetLevel(logrus.DebugLevel)
 	// Every refusal has its line.
 	b := newBattlefield(t, func(p *Proxy) {
-		p.handler.audit = newAuditor(log, newMetrics(nil))
+		p.handler.audit = newAuditor(log, NewMetrics(nil))
 		p.handler.audit.voices = newKept[string](func() *voice { return &voice{rate: rate.NewLimiter(rate.Inf, 0)} })
 	})
 	long := strings.Repeat("a", 3000)

@@ -22,7 +22,7 @@ const (
 // auditor counts and logs refusals; each agent, and each address without one, has lines of its own.
 type auditor struct {
 	log     logrus.FieldLogger
-	metrics *metrics
+	metrics *Metrics
 	voices  *kept[string, *voice]
 }
 
@@ -35,7 +35,7 @@ type voice struct {
 
 func newVoice() *voice { return &voice{rate: rate.NewLimiter(linesPerSecond, lineBurst)} }
 
-func newAuditor(log logrus.FieldLogger, m *metrics) *auditor {
+func newAuditor(log logrus.FieldLogger, m *Metrics) *auditor {
 	return &auditor{log: log, metrics: m, voices: newKept[string](newVoice)}
 }
 

@@ -32,7 +32,7 @@ type handler struct {
 	limits   *kept[string, *limit]
 	patches  chan struct{}
 	audit    *auditor
-	metrics  *metrics
+	metrics  *Metrics
 	now      func() time.Time
 	log      logrus.FieldLogger
 	trust    trust

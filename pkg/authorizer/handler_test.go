@@ -127,7 +127,7 @@ func handlerOf(t testing.TB, s *store) (*handler, *test.Hook, *prometheus.Regist
 	log, hook := test.NewNullLogger()
 	log.SetLevel(logrus.InfoLevel)
 	registry := prometheus.NewRegistry()
-	m := newMetrics(registry)
+	m := NewMetrics(registry)
 	return &handler{reviewer: w.reviewer, upstream: &upstream{base: base, client: &http.Client{Transport: s}}, limits: newKept[string](newLimit),
 		patches: make(chan struct{}, 1), audit: newAuditor(log, m), metrics: m, now: func() time.Time { return noon }, log: log, trust: defaultTrust, stopping: t.Context()}, hook, registry
 }

@@ -6,7 +6,8 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/telemetry"
 )
 
-type metrics struct {
+// Metrics are the proxy's.
+type Metrics struct {
 	requests *prometheus.CounterVec
 	refused  *prometheus.CounterVec
 	watches  prometheus.Gauge
@@ -14,9 +15,10 @@ type metrics struct {
 	wall     prometheus.Gauge
 }
 
-func newMetrics(r prometheus.Registerer) *metrics {
+// NewMetrics registers the proxy's metrics; r may be nil.
+func NewMetrics(r prometheus.Registerer) *Metrics {
 	name := func(n string) string { return prometheus.BuildFQName(telemetry.Namespace, "proxy", n) }
-	m := &metrics{
+	m := &Metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: name("requests_total"),
 			Help: "Requests of identified agents on their own node, by verb."}, []string{"verb"}),
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{Name: name("refused_total"),
@@ -26,7 +28,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		expires: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name("certificate_expiry_timestamp_seconds"),
 			Help: "When the certificate in use ends."}, []string{"certificate"}),
 		wall: prometheus.NewGauge(prometheus.GaugeOpts{Name: name("wall_missing"),
-			Help: "1 if no admission policy holds the proxy's account to what agents may write; 0 if one does, or that isn't known yet."}),
+			Help: "1 if no admission policy limits the proxy's account; 0 if one does, or that is not known yet."}),
 	}
 	for _, reason := range reasons {
 		m.refused.WithLabelValues(string(reason))

@@ -61,7 +61,7 @@ func New(o Options, config *rest.Config, r prometheus.Registerer, log logrus.Fie
 	if err != nil {
 		return nil, err
 	}
-	m := newMetrics(r)
+	m := NewMetrics(r)
 	keys := newKeys(func(ctx context.Context) ([]byte, error) {
 		content, err := client.Discovery().RESTClient().Get().AbsPath(keysPath).SetHeader("Accept", "application/json, */*").DoRaw(ctx)
 		return content, errors.Wrap(err, "reading "+keysPath)

@@ -40,16 +40,16 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		leading: prometheus.NewGauge(prometheus.GaugeOpts{Name: name("leading"),
 			Help: "1 while this process is the leader."}),
 		phases: prometheus.NewDesc(name("nodes"), "Managed nodes by phase.", []string{"phase"}, nil),
-		reasons: prometheus.NewDesc(name("nodes_waiting"), "Managed nodes that wait, by reason. One that is up to date waits for nothing.",
+		reasons: prometheus.NewDesc(name("nodes_waiting"), "Managed nodes that wait, by reason, also where there are 0. A node that is up to date waits for nothing.",
 			[]string{"reason"}, nil),
 		versions: prometheus.NewDesc(name("nodes_version"), "Managed nodes by the version that they run.",
 			[]string{"version"}, nil),
-		inHands:  prometheus.NewDesc(name("nodes_unavailable"), "Nodes that are cordoned or soaking, by the operator's doing.", nil, nil),
-		limit:    prometheus.NewDesc(name("nodes_unavailable_limit"), "How many nodes may be unavailable.", nil, nil),
-		problem:  prometheus.NewDesc(name("policy_problem"), "1 while the policy that stands in its ConfigMap can't be read.", nil, nil),
-		warnings: prometheus.NewDesc(name("policy_warnings"), "What the policy allows and people may not have meant.", nil, nil),
-		wall:     prometheus.NewDesc(name("wall_missing"), "1 if no admission policy holds the controller's account to what is its own; 0 if one does, or that isn't known yet.", nil, nil),
-		stopped:  prometheus.NewDesc(name("version_stopped"), "Versions for which nothing starts any more, since they failed on too many nodes.", []string{"version"}, nil),
+		inHands:  prometheus.NewDesc(name("nodes_unavailable"), "Nodes that are out of service because of the operator: cordoned, or in their soak.", nil, nil),
+		limit:    prometheus.NewDesc(name("nodes_unavailable_limit"), "How many nodes may be out of service.", nil, nil),
+		problem:  prometheus.NewDesc(name("policy_problem"), "1 while the policy in its ConfigMap has a mistake and is not in force, else 0.", nil, nil),
+		warnings: prometheus.NewDesc(name("policy_warnings"), "How many things the policy allows that were probably not meant. The plan names them.", nil, nil),
+		wall:     prometheus.NewDesc(name("wall_missing"), "1 if no admission policy limits the controller's account; 0 if one does, or that is not known yet.", nil, nil),
+		stopped:  prometheus.NewDesc(name("version_stopped"), "1 for each version that failed on too many nodes, so that nothing starts for it any more.", []string{"version"}, nil),
 	}
 	if r != nil {
 		r.MustRegister(m.steps, m.passes, m.errors, m.leading, m)
