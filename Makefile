@@ -39,7 +39,7 @@ LDFLAGS := -X $(MODULE)/pkg/telemetry.Version=$(VERSION)
 TEST_PARALLEL ?= 2
 TEST_TIMEOUT  ?= 45m
 # The tests that take longest are begun first: one computes all the time, the other waits for most of it.
-LONGEST       := ./dev/sim/planted ./dev/localcluster
+LONGEST       := ./dev/sim/planted ./dev/simcluster
 # How long make fuzz works on each target.
 FUZZTIME ?= 30s
 # The race detector needs a C compiler; Go switches CGO_ENABLED off where there is none.
@@ -60,7 +60,7 @@ build: ## Build both commands and the kubectl plugin for this machine into bin/
 
 .PHONY: test
 test: ## Run all tests; the first run builds a Kubernetes control plane into the user's cache
-	go run ./dev/controlplane/cmd/build
+	go run ./dev/controlplane/cmd
 	@status=0; set -x; \
 	go test $(RACE) -p $(TEST_PARALLEL) -timeout $(TEST_TIMEOUT) ./pkg/... || status=1; \
 	go test -p $(TEST_PARALLEL) -timeout $(TEST_TIMEOUT) $(LONGEST) \
@@ -103,15 +103,10 @@ chaos: ## Update a fleet while everything fails in turn, drawn from SEED, for RU
 	@go run ./dev/chaos/cmd $(if $(SEED),-seed $(SEED)) -runs $(RUNS) $(if $(MINUTES),-minutes $(MINUTES)) -times $(TIMES) -keep $(KEEP)
 
 .PHONY: e2e
-e2e: ## Test the whole product on a cluster of real nodes, as root on Linux; SHORT=1: one rollout and one power cut; KIND=1: on kind
-ifdef KIND
-	$(call need,kind)
-	$(need-docker)
-else
-	@go run ./dev/realcluster/cmd/check
-	go run ./dev/controlplane/cmd/build -node
-endif
-	go test -count=1 -v -timeout $(TEST_TIMEOUT) $(if $(SHORT),-short) ./dev/e2e $(if $(KIND),-args -kind)
+e2e: ## Test the whole product on a cluster of real nodes, as root on Linux; SHORT=1: one rollout and one power cut
+	@go run ./dev/realcluster/cmd
+	go run ./dev/controlplane/cmd -node
+	go test -count=1 -v -timeout $(TEST_TIMEOUT) $(if $(SHORT),-short) ./dev/e2e
 
 .PHONY: demo
 demo: ## Update a fleet of NODES simulated hosts on a real control plane, and check what happened
@@ -121,23 +116,23 @@ demo: ## Update a fleet of NODES simulated hosts on a real control plane, and ch
 .PHONY: cluster-up
 cluster-up: ## Start a local cluster to play with, of NODES machines, and print how to use it; or say so again, and resize it
 	@echo "compiling"
-	@go run ./dev/local up $(if $(filter file,$(origin NODES)),,-nodes $(NODES)) $(if $(API_PORT),-port $(API_PORT))
+	@go run ./dev/simcluster/cmd up $(if $(filter file,$(origin NODES)),,-nodes $(NODES)) $(if $(API_PORT),-port $(API_PORT))
 
 .PHONY: cluster-release
 cluster-release: ## Offer the version OS of Bottlerocket to the machines of that cluster
-	@go run ./dev/local release $(OS)
+	@go run ./dev/simcluster/cmd release $(OS)
 
 .PHONY: cluster-fail
 cluster-fail: ## Let ON, a node or a version, fail there; HOW is roll-back, hang or never-return
-	@go run ./dev/local fail $(ON) $(HOW)
+	@go run ./dev/simcluster/cmd fail $(ON) $(HOW)
 
 .PHONY: cluster-heal
 cluster-heal: ## Let ON be well again, or all that was told to fail
-	@go run ./dev/local heal $(ON)
+	@go run ./dev/simcluster/cmd heal $(ON)
 
 .PHONY: cluster-down
 cluster-down: ## Stop that cluster
-	@go run ./dev/local down
+	@go run ./dev/simcluster/cmd down
 
 .PHONY: check
 check: ## Check format, vet, go.mod, the manifest and the shape of the code
@@ -190,7 +185,7 @@ clean: ## Remove what build, image and dist made
 .PHONY: deploy-dev
 deploy-dev: ## Apply the manifest with IMAGE and the changes in dev/deployment.yaml
 	$(call need,$(KUBECTL))
-	@rendered=$$(go run ./dev/manifest/render -image $(IMAGE) -patch dev/deployment.yaml) && \
+	@rendered=$$(go run ./dev/manifest/cmd -image $(IMAGE) -patch dev/deployment.yaml) && \
 	printf '%s\n' "$$rendered" | $(KUBECTL) apply -f -
 
 .PHONY: undeploy

@@ -13,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/localcluster"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/nodes"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/nodesim"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/simcluster"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 )
@@ -33,7 +33,7 @@ const (
 // world is a cluster of simulated machines with the real programs: hosts that carry out commands at once
 // and take 5 s to boot, no soak, everything else as in the manifest.
 type world struct {
-	*localcluster.Cluster
+	*simcluster.Cluster
 	minor  int
 	rounds int
 	// cycle is what one node took, of those that went alone; zero if that wasn't measured.
@@ -44,14 +44,14 @@ func newWorld(b *testing.B) *world {
 	b.Helper()
 	w := &world{minor: 50}
 	var err error
-	w.Cluster, err = localcluster.Start(b.Context(), localcluster.Config{
+	w.Cluster, err = simcluster.Start(b.Context(), simcluster.Config{
 		Nodes: managedNodes + 1, Version: w.version(), Progress: os.Stderr,
 		Args: map[string][]string{
 			"controller": {"-soak=0s", "-lease-duration=6s", "-lease-renew-deadline=4s", "-lease-retry-period=1s"},
 			// Sooner than the half hour of the manifest, so that a release is soon known.
 			"agent": {"-refresh-interval=5s"},
 		},
-		Reboot: nodes.Reboot{Down: bootTime},
+		Reboot: nodesim.Reboot{Down: bootTime},
 	})
 	assert.NilError(b, err)
 	b.Cleanup(w.Stop)
@@ -88,7 +88,7 @@ func (w *world) limit(b *testing.B, n int) {
 	_, err := w.Kubectl(b.Context(), "-n", namespace, "patch", "deployment", "update-operator-controller", "--type=json", "-p", patch)
 	assert.NilError(b, err)
 	assert.NilError(b, w.AwaitOperator(b.Context(), patience, false))
-	assert.NilError(b, localcluster.Await(b.Context(), "the controller with its new limit leads", patience, func() (bool, error) {
+	assert.NilError(b, simcluster.Await(b.Context(), "the controller with its new limit leads", patience, func() (bool, error) {
 		pods, err := w.Pods(b.Context(), "controller")
 		if err != nil || len(pods) != 1 || !strings.Contains(fmt.Sprint(pods[0].Spec.Containers[0].Args), fmt.Sprintf("-max-unavailable=%d ", n)) {
 			return false, err
@@ -119,7 +119,7 @@ func (w *world) until(b *testing.B, what string, ok func(*corev1.Node) bool, nam
 	if len(names) == 0 {
 		names = w.managed()
 	}
-	assert.NilError(b, localcluster.Await(b.Context(), what, patience, func() (bool, error) {
+	assert.NilError(b, simcluster.Await(b.Context(), what, patience, func() (bool, error) {
 		list, err := w.Client.CoreV1().Nodes().List(b.Context(), metav1.ListOptions{ResourceVersion: "0"})
 		if err != nil {
 			return false, err
@@ -142,7 +142,7 @@ func (w *world) rests(n *corev1.Node) bool {
 	m, problems := marker.Decode(n.Annotations)
 	return len(problems) == 0 && m.Disruption == nil && m.Intent.Action == marker.ActionStabilize &&
 		m.Report.Answer(m.Intent.ID) == marker.StateReady && m.Report.Current == w.version() &&
-		fleet.OSVersion(n.Status.NodeInfo.OSImage) == w.version() && !n.Spec.Unschedulable && nodes.Ready(n)
+		fleet.OSVersion(n.Status.NodeInfo.OSImage) == w.version() && !n.Spec.Unschedulable && nodesim.Ready(n)
 }
 
 // pods puts pods without grace period on nodes and waits until they run.
@@ -158,7 +158,7 @@ func (w *world) pods(b *testing.B, names []string) {
 		_, err := pods.Create(ctx, p, metav1.CreateOptions{})
 		return err
 	})
-	assert.NilError(b, localcluster.Await(b.Context(), "the load runs", patience, func() (bool, error) {
+	assert.NilError(b, simcluster.Await(b.Context(), "the load runs", patience, func() (bool, error) {
 		list, err := pods.List(b.Context(), metav1.ListOptions{LabelSelector: "app=load"})
 		if err != nil {
 			return false, err
@@ -193,7 +193,7 @@ func (w *world) update(b *testing.B, names []string, limit int) []span {
 	for _, n := range names {
 		boots[n] = w.Fleet.Machine(n).Host().Snapshot().Counters.Boots
 	}
-	seen := nodes.Observe(b.Context(), w.Client)
+	seen := nodesim.Observe(b.Context(), w.Client)
 	defer seen.Close()
 	t := watchTimeline(b, w.Client)
 	for _, n := range names {

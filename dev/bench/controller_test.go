@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/controlplane"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/localcluster"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/simcluster"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
@@ -110,7 +110,7 @@ func (f *bigFleet) labelled(b *testing.B) {
 	most := peak(b.Context(), c.Pid())
 	c.awaitReady(b)
 	began := time.Now()
-	assert.NilError(b, localcluster.Await(b.Context(), "every node has an intent", 5*time.Minute, func() (bool, error) {
+	assert.NilError(b, simcluster.Await(b.Context(), "every node has an intent", 5*time.Minute, func() (bool, error) {
 		code, body, err := get(b.Context(), c.url+"/plan?format=json")
 		if code != 200 || err != nil {
 			return false, err

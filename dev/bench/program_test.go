@@ -13,9 +13,9 @@ import (
 	"gotest.tools/v3/assert"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/controlplane"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/localcluster"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/port"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/process"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/simcluster"
 )
 
 // controllerUser is who the controller is for the API server.
@@ -79,7 +79,7 @@ func (c *controllerProcess) awaitReady(b *testing.B) {
 
 func awaitReady(b *testing.B, who string, p *process.Process, url, log string) {
 	b.Helper()
-	assert.NilError(b, localcluster.Await(b.Context(), who+" is ready", time.Minute, func() (bool, error) {
+	assert.NilError(b, simcluster.Await(b.Context(), who+" is ready", time.Minute, func() (bool, error) {
 		if !p.Running() {
 			return false, p.Wait()
 		}

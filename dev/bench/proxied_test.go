@@ -20,9 +20,9 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/controlplane"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/localcluster"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/manifest"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/process"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/simcluster"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/agent"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/authorizer"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
@@ -158,7 +158,7 @@ func (w *proxied) startAgents(b *testing.B, tokens []string) {
 	for _, a := range loops {
 		wg.Go(func() { _ = a.Run(ctx) })
 	}
-	assert.NilError(b, localcluster.Await(b.Context(), "all agents have reported and watch", patience, func() (bool, error) {
+	assert.NilError(b, simcluster.Await(b.Context(), "all agents have reported and watch", patience, func() (bool, error) {
 		watches := 0
 		for _, p := range w.proxies {
 			watches += counted(b, p.url, "bottlerocket_update_proxy_watches")[""]

@@ -17,7 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/localcluster"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/simcluster"
 )
 
 const (
@@ -56,9 +56,9 @@ func (w *world) expireAuthority(ctx context.Context, _ Strike) (string, error) {
 
 // expire changes the Secret and waits until the proxies have put a certificate there that is valid.
 func (w *world) expire(ctx context.Context, change func(*corev1.Secret) error, then func()) (string, error) {
-	secrets := w.Client.CoreV1().Secrets(localcluster.Namespace)
+	secrets := w.Client.CoreV1().Secrets(simcluster.Namespace)
 	var put []byte
-	if err := localcluster.Await(ctx, "the proxies' Secret is changed", patience, func() (bool, error) {
+	if err := simcluster.Await(ctx, "the proxies' Secret is changed", patience, func() (bool, error) {
 		s, err := secrets.Get(ctx, proxySecret, metav1.GetOptions{})
 		if err != nil || len(s.Data["ca.key"]) == 0 {
 			return false, err
@@ -76,7 +76,7 @@ func (w *world) expire(ctx context.Context, change func(*corev1.Secret) error, t
 		then()
 	}
 	began := time.Now()
-	err := localcluster.Await(ctx, "the proxies replace what has ended", patience, func() (bool, error) {
+	err := simcluster.Await(ctx, "the proxies replace what has ended", patience, func() (bool, error) {
 		s, err := secrets.Get(ctx, proxySecret, metav1.GetOptions{})
 		if err != nil || bytes.Equal(s.Data["tls.crt"], put) {
 			return false, err

@@ -1,4 +1,4 @@
-// Package chaos lets a fleet be updated on a real control plane while everything that can fail does, and
+// Package chaos lets a fleet be updated on a simcluster, a real control plane with simulated machines, while everything that can fail does, and
 // judges what happened by the API server's audit log alone.
 //
 // It has three parts that know little of each other. A plan is a sequence of faults drawn from a seed

@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/localcluster"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/simcluster"
 )
 
 // The components, as labels name them.
@@ -23,7 +23,7 @@ const (
 
 // leader is the name of the pod that holds the Lease.
 func (w *world) leader(ctx context.Context) (string, error) {
-	lease, err := w.Client.CoordinationV1().Leases(localcluster.Namespace).Get(ctx, "update-operator-controller", metav1.GetOptions{})
+	lease, err := w.Client.CoordinationV1().Leases(simcluster.Namespace).Get(ctx, "update-operator-controller", metav1.GetOptions{})
 	if err != nil {
 		return "", errors.Wrap(err, "reading the controllers' Lease")
 	}
@@ -38,7 +38,7 @@ func (w *world) leader(ctx context.Context) (string, error) {
 // run now.
 func (w *world) hit(ctx context.Context, s Strike, component string, strike func(match func(*corev1.Pod) bool) int) (string, error) {
 	name := ""
-	err := localcluster.Await(ctx, "there is a "+component+" to hit", patience, func() (bool, error) {
+	err := simcluster.Await(ctx, "there is a "+component+" to hit", patience, func() (bool, error) {
 		var err error
 		if component == controller {
 			name, err = w.leader(ctx)
@@ -48,7 +48,7 @@ func (w *world) hit(ctx context.Context, s Strike, component string, strike func
 		if err != nil || name == "" {
 			return false, err
 		}
-		return strike(func(p *corev1.Pod) bool { return p.Namespace == localcluster.Namespace && p.Name == name }) > 0, nil
+		return strike(func(p *corev1.Pod) bool { return p.Namespace == simcluster.Namespace && p.Name == name }) > 0, nil
 	})
 	return name, err
 }
@@ -86,7 +86,7 @@ func (w *world) pause(component string) strikeFunc {
 		}
 		if component == controller {
 			// The first one wakes up when another one leads.
-			err = localcluster.Await(ctx, "another controller leads", patience, func() (bool, error) {
+			err = simcluster.Await(ctx, "another controller leads", patience, func() (bool, error) {
 				now, err := w.leader(ctx)
 				return now != "" && now != name, err
 			})
@@ -104,7 +104,7 @@ func (w *world) cutNetwork(ctx context.Context, s Strike) (string, error) {
 		return "", err
 	}
 	hit := ""
-	err = localcluster.Await(ctx, "the cut hits a connection of "+node, patience, func() (bool, error) {
+	err = simcluster.Await(ctx, "the cut hits a connection of "+node, patience, func() (bool, error) {
 		frozen, mend := r.cut()
 		if !pauseFor(ctx, s.Hold) {
 			mend()

@@ -10,7 +10,7 @@ import (
 	"github.com/pkg/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/localcluster"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/simcluster"
 )
 
 // away makes an outage and notes when it was.
@@ -32,7 +32,7 @@ func (w *world) away(ctx context.Context, outage func() error) (string, error) {
 
 // show has the audit log tell what all nodes look like.
 func (w *world) show(ctx context.Context) error {
-	return localcluster.Await(ctx, "all nodes are listed", patience, func() (bool, error) {
+	return simcluster.Await(ctx, "all nodes are listed", patience, func() (bool, error) {
 		_, err := w.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 		return err == nil, err
 	})
@@ -77,7 +77,7 @@ func (w *world) compactEtcd(ctx context.Context, _ Strike) (string, error) {
 		return "", err
 	}
 	after := before
-	err = localcluster.Await(ctx, "watches expire", patience, func() (bool, error) {
+	err = simcluster.Await(ctx, "watches expire", patience, func() (bool, error) {
 		var err error
 		after, err = w.expiredWatches()
 		return after > before, err

@@ -14,8 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/hostsim"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/localcluster"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/nodes"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/nodesim"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/simcluster"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 )
@@ -83,7 +83,7 @@ type strikeFunc func(context.Context, Strike) (string, error)
 
 // world is one cluster in trouble.
 type world struct {
-	*localcluster.Cluster
+	*simcluster.Cluster
 	config  Config
 	network *network
 	began   time.Time
@@ -124,7 +124,7 @@ func Run(ctx context.Context, config Config) (_ Result, err error) {
 func (w *world) start(ctx context.Context) (err error) {
 	w.say("seed %d: starting a cluster of %d machines", w.config.Seed, w.config.Nodes)
 	limits := fmt.Sprintf("-max-unavailable=%d", w.config.Limit)
-	w.Cluster, err = localcluster.Start(ctx, localcluster.Config{
+	w.Cluster, err = simcluster.Start(ctx, simcluster.Config{
 		Nodes: w.config.Nodes, Version: version(0), Progress: io.Discard,
 		AuditPolicy: AuditPolicy, AgentProxy: w.network.address,
 		Args: map[string][]string{
@@ -136,7 +136,7 @@ func (w *world) start(ctx context.Context) (err error) {
 			proxy: {"-certificate-life=" + certificates.String()},
 			agent: {"-refresh-interval=1s"},
 		},
-		Reboot: nodes.Reboot{Mode: nodes.RebootStale, Down: 700 * time.Millisecond},
+		Reboot: nodesim.Reboot{Mode: nodesim.RebootStale, Down: 700 * time.Millisecond},
 		Latencies: hostsim.Latencies{
 			Refresh: 50 * time.Millisecond, Prepare: time.Second, Activate: 500 * time.Millisecond, Deactivate: 500 * time.Millisecond,
 		},
@@ -153,7 +153,7 @@ func (w *world) start(ctx context.Context) (err error) {
 	within, cancel := context.WithTimeout(ctx, startWithin)
 	defer cancel()
 	count := int32(workloadFactor * w.config.Nodes)
-	work, err := nodes.StartWorkload(within, w.Client, nodes.WorkloadConfig{
+	work, err := nodesim.StartWorkload(within, w.Client, nodesim.WorkloadConfig{
 		Name: "web", Replicas: count, MaxUnavailable: count / 4, GracePeriod: time.Second,
 	})
 	if err != nil {
@@ -162,7 +162,7 @@ func (w *world) start(ctx context.Context) (err error) {
 	work.Close() // nobody counts here: an API server that is away would be the workload's end
 	for _, args := range [][]string{
 		{"cordon", w.cordoned()},
-		{"-n", localcluster.Namespace, "scale", "deployment/update-operator-controller", "--replicas=2"},
+		{"-n", simcluster.Namespace, "scale", "deployment/update-operator-controller", "--replicas=2"},
 	} {
 		if args[0] == "-n" {
 			if err := w.Install(ctx); err != nil {
@@ -274,7 +274,7 @@ func (w *world) atRest(ctx context.Context) (bool, error) {
 		m, problems := marker.Decode(n.Annotations)
 		rests := len(problems) == 0 && m.Disruption == nil && m.Intent.Action == marker.ActionStabilize &&
 			m.Report.Answer(m.Intent.ID) == marker.StateReady && m.Report.Current == version(w.released) &&
-			fleet.OSVersion(n.Status.NodeInfo.OSImage) == version(w.released) && nodes.Ready(n)
+			fleet.OSVersion(n.Status.NodeInfo.OSImage) == version(w.released) && nodesim.Ready(n)
 		if !rests {
 			return false, errors.Errorf("%s is not: %v", n.Name, n.Annotations)
 		}

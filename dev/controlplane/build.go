@@ -14,7 +14,7 @@ import (
 // Options says what to build.
 type Options struct {
 	// Version of Kubernetes, such as 1.36.3. Empty takes K8S_VERSION from the
-	// environment and, without it, the version that dev/cluster pins.
+	// environment and, without it, the version that dev/controlplane/programs pins.
 	Version string
 	// Node asks for the programs of a real node too: kubelet, containerd and so on.
 	Node bool
@@ -52,7 +52,7 @@ func Build(ctx context.Context, o Options) (Binaries, error) {
 // build is one look at the cache.
 type build struct {
 	version  string
-	pinned   string // the version that dev/cluster pins
+	pinned   string // the version that dev/controlplane/programs pins
 	root     string // of the checkout
 	programs []program
 	dir      string
@@ -100,7 +100,7 @@ func newBuild(o Options) (*build, error) {
 			}
 			fingerprints[p.folder()] = fingerprint
 		}
-		// The pins of dev/cluster say nothing about another Kubernetes: its
+		// The pins of dev/controlplane/programs say nothing about another Kubernetes: its
 		// version alone fixes what is built.
 		from := fingerprint
 		if p.kubernetes && version != pinned {

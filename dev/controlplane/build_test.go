@@ -49,7 +49,7 @@ func TestModuleTextReplacesExactlyTheStagingModules(t *testing.T) {
 		{"Path":"k8s.io/utils","Version":"v0.0.0-20250604170112-4c0f3b243397"},
 		{"Path":"sigs.k8s.io/json","Version":"v0.0.0-20250730193827-2d320260d730"}]}`))
 	assert.NilError(t, err)
-	assert.Equal(t, got, `module github.com/bottlerocket-os/bottlerocket-update-operator/dev/cluster
+	assert.Equal(t, got, `module github.com/bottlerocket-os/bottlerocket-update-operator/dev/controlplane/programs
 
 go 1.24.0
 

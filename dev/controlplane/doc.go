@@ -1,12 +1,13 @@
 // Package controlplane builds and runs a real Kubernetes control plane on this
-// machine: etcd, kube-apiserver and, if asked, kube-controller-manager and
-// kube-scheduler. It serves the local cluster, the demo, the integration tests
-// and the benchmarks.
+// machine, without nodes: etcd, kube-apiserver and, if asked,
+// kube-controller-manager and kube-scheduler. dev/simcluster adds simulated
+// nodes to it, dev/realcluster real ones. The folder programs holds no code, but
+// the versions that all of it is built from.
 //
 // It promises:
 //
 //   - No container engine, no image and no downloaded program: everything is
-//     built from the Go modules pinned in dev/cluster into the user's cache
+//     built from the Go modules pinned in programs into the user's cache
 //     folder, once, also when several processes ask at the same time. A changed
 //     pin, version or Go release builds again.
 //   - All traffic stays on loopback and in unix sockets, or in a network that the caller made. Every connection to

@@ -50,7 +50,7 @@ func moduleText(version string, kubernetes []byte) (string, error) {
 	}
 	staging := "v0." + strings.TrimPrefix(version, "v1.")
 	var b strings.Builder
-	fmt.Fprintf(&b, "module %s/dev/cluster\n\ngo %s\n\nrequire k8s.io/kubernetes %s\n", modulePath, mod.Go, version)
+	fmt.Fprintf(&b, "module %s/dev/controlplane/programs\n\ngo %s\n\nrequire k8s.io/kubernetes %s\n", modulePath, mod.Go, version)
 	for _, r := range mod.Require {
 		if r.Version == "v0.0.0" {
 			fmt.Fprintf(&b, "\nreplace %s => %s %s\n", r.Path, r.Path, staging)

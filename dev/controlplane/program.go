@@ -27,7 +27,7 @@ type program struct {
 	kubernetes bool
 	// node marks those that only a real node needs.
 	node bool
-	// module is the folder of the module that pins them; empty is dev/cluster.
+	// module is the folder of the module that pins them; empty is dev/controlplane/programs.
 	module string
 }
 
@@ -36,7 +36,7 @@ const nodePrograms = "dev/realcluster/programs"
 
 func (p program) folder() string {
 	if p.module == "" {
-		return "dev/cluster"
+		return "dev/controlplane/programs"
 	}
 	return p.module
 }

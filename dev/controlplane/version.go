@@ -25,19 +25,19 @@ func normalVersion(s string) (string, error) {
 	return "v" + m[1], nil
 }
 
-// DefaultVersion is the Kubernetes version that dev/cluster pins.
+// DefaultVersion is the Kubernetes version that dev/controlplane/programs pins.
 func DefaultVersion() (string, error) {
 	root, err := Root()
 	if err != nil {
 		return "", err
 	}
-	mod, err := os.ReadFile(filepath.Join(root, "dev", "cluster", "go.mod"))
+	mod, err := os.ReadFile(filepath.Join(root, "dev", "controlplane", "programs", "go.mod"))
 	if err != nil {
-		return "", errors.Wrap(err, "reading the pins of dev/cluster")
+		return "", errors.Wrap(err, "reading the pins of dev/controlplane/programs")
 	}
 	m := pinnedForm.FindSubmatch(mod)
 	if m == nil {
-		return "", errors.New("the go.mod of dev/cluster does not require k8s.io/kubernetes")
+		return "", errors.New("the go.mod of dev/controlplane/programs does not require k8s.io/kubernetes")
 	}
 	return string(m[1]), nil
 }

@@ -1,5 +1,5 @@
-// Command demo updates a fleet of simulated Bottlerocket machines on a real Kubernetes control plane, as
-// README.md says: install, label, release, watch. It exits 0 only if every node was updated, the limit
+// Command demo updates a fleet of simulated Bottlerocket machines on a real Kubernetes control plane
+// (dev/simcluster), as README.md says: install, label, release, watch. It exits 0 only if every node was updated, the limit
 // was never exceeded, and the workload's budget always held.
 package main
 
@@ -17,8 +17,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/hostsim"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/localcluster"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/nodes"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/nodesim"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/simcluster"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 )
@@ -61,18 +61,18 @@ func run(ctx context.Context, args []string) error {
 type demo struct {
 	began   time.Time
 	show    *screen
-	cluster *localcluster.Cluster
+	cluster *simcluster.Cluster
 }
 
 func (d *demo) run(ctx context.Context, count int, bound time.Duration) error {
 	var err error
-	d.cluster, err = localcluster.Start(ctx, localcluster.Config{
+	d.cluster, err = simcluster.Start(ctx, simcluster.Config{
 		Nodes: count, Version: oldVersion, Progress: os.Stdout,
 		Args: map[string][]string{
 			"controller": {fmt.Sprintf("-max-unavailable=%d", limit), "-soak=2s", "-lease-duration=6s", "-lease-renew-deadline=4s", "-lease-retry-period=1s"},
 			"agent":      {"-refresh-interval=2s"},
 		},
-		Reboot:    nodes.Reboot{Mode: nodes.RebootShutdown, Down: 2 * time.Second},
+		Reboot:    nodesim.Reboot{Mode: nodesim.RebootShutdown, Down: 2 * time.Second},
 		Latencies: hostsim.Latencies{Refresh: 200 * time.Millisecond, Prepare: 2 * time.Second, Activate: 200 * time.Millisecond},
 		PodStop:   500 * time.Millisecond,
 	})
@@ -83,12 +83,12 @@ func (d *demo) run(ctx context.Context, count int, bound time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, bound)
 	defer cancel()
 	d.show.line("starting a workload of %d replicas whose PodDisruptionBudget lets one be away", count)
-	work, err := nodes.StartWorkload(ctx, d.cluster.Client, nodes.WorkloadConfig{Name: "web", Replicas: int32(count), MaxUnavailable: 1, GracePeriod: time.Second})
+	work, err := nodesim.StartWorkload(ctx, d.cluster.Client, nodesim.WorkloadConfig{Name: "web", Replicas: int32(count), MaxUnavailable: 1, GracePeriod: time.Second})
 	if err != nil {
 		return err
 	}
 	defer work.Close()
-	seen := nodes.Observe(ctx, d.cluster.Client)
+	seen := nodesim.Observe(ctx, d.cluster.Client)
 	defer seen.Close()
 
 	d.show.line("kubectl apply -f update-operator.yaml")
@@ -148,11 +148,11 @@ func atRest(n *corev1.Node, version string) bool {
 	m, problems := marker.Decode(n.Annotations)
 	return len(problems) == 0 && m.Disruption == nil && m.Intent.Action == marker.ActionStabilize &&
 		m.Report.Answer(m.Intent.ID) == marker.StateReady && m.Report.Current == version &&
-		fleet.OSVersion(n.Status.NodeInfo.OSImage) == version && !n.Spec.Unschedulable && nodes.Ready(n)
+		fleet.OSVersion(n.Status.NodeInfo.OSImage) == version && !n.Spec.Unschedulable && nodesim.Ready(n)
 }
 
 // judge says in one line what happened, and returns what should not have.
-func (d *demo) judge(ctx context.Context, count int, took time.Duration, work *nodes.Workload, seen *nodes.Observer) error {
+func (d *demo) judge(ctx context.Context, count int, took time.Duration, work *nodesim.Workload, seen *nodesim.Observer) error {
 	reboots := 0
 	for _, m := range d.cluster.Fleet.Machines() {
 		boots := m.Host().Snapshot().Counters.Boots
@@ -167,7 +167,7 @@ func (d *demo) judge(ctx context.Context, count int, took time.Duration, work *n
 	if !work.Held() {
 		return errors.Errorf("the workload's budget did not hold: %d of %d replicas served at the worst moment", work.MinReady(), count)
 	}
-	if err := localcluster.Await(ctx, "the workload is complete again", time.Minute, func() (bool, error) {
+	if err := simcluster.Await(ctx, "the workload is complete again", time.Minute, func() (bool, error) {
 		return work.Ready() >= count, nil
 	}); err != nil {
 		return err

@@ -9,7 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/nodes"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/nodesim"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
@@ -29,7 +29,7 @@ func rows(list []corev1.Node) []row {
 		if len(problems) > 0 {
 			r.phase, r.note = string(intent.PhaseUnreadable), problems[0].String()
 		}
-		if !nodes.Ready(n) {
+		if !nodesim.Ready(n) {
 			r.kubelet = "NotReady"
 		}
 		if n.Spec.Unschedulable {

@@ -1,13 +1,12 @@
 // Package e2e tests the whole product on real nodes: update-operator.yaml as it stands but for patch.yaml,
-// in the operator's own image, on the kubelets and containers of dev/realcluster or, with the flag -kind, of
-// dev/kindcluster. Tests that need what only the first has are skipped on the second.
+// in the operator's own image, on the kubelets and containers of dev/realcluster.
 //
-// Simulated nodes show that the protocol is right (dev/sim, dev/localcluster). Only real ones show what is
+// Simulated nodes show that the protocol is right (dev/sim, dev/simcluster). Only real ones show what is
 // wrong with the manifest, the image, the mounts, the tokens and the Service, and what a reboot does to
 // the operator's own pods.
 //
 // It has tests only. They need what the cluster needs and fail without it, so `make test` leaves them
-// out; `make e2e` runs them all, `make e2e KIND=1` on kind, and `make e2e SHORT=1` one rollout and one power cut.
+// out; `make e2e` runs them all, and `make e2e SHORT=1` one rollout and one power cut.
 //
 // It may import everything in dev, and of the operator what a client of it needs to know: pkg/marker,
 // pkg/fleet, pkg/intent, pkg/kube, pkg/policy, and pkg/controller for the name of its Lease.

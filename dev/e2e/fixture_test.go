@@ -2,7 +2,6 @@ package e2e_test
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"os"
 	"os/signal"
@@ -16,13 +15,13 @@ import (
 	"gotest.tools/v3/assert"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/controlplane"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/hostsim"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/image"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/localcluster"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/manifest"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/realcluster"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/simcluster"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
@@ -44,11 +43,7 @@ const (
 // world is one cluster with the operator at work, for all tests of the package. Each test leaves it with
 // all nodes at rest on the newest version.
 type world struct {
-	cluster
-	// real has more than the interface; nil on kind.
-	real    *realcluster.Cluster
-	Client  kubernetes.Interface
-	Nodes   []*node
+	*realcluster.Cluster
 	objects manifest.Objects
 	// released counts releases, all but the first one after the start.
 	released int
@@ -68,7 +63,6 @@ var shared struct {
 }
 
 func TestMain(m *testing.M) {
-	flag.Parse()
 	// An interrupted run cleans up too.
 	interrupted, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -151,10 +145,14 @@ func long(t *testing.T) {
 
 func start(ctx context.Context) error {
 	began := time.Now()
-	w, err := newWorld(ctx)
+	c, err := realcluster.Start(ctx, realcluster.Config{
+		Nodes: nodeCount, Version: version(0), Variant: variant, Down: 2 * time.Second, GracePeriod: 16 * time.Second, Progress: os.Stderr,
+		Latencies: hostsim.Latencies{Refresh: 50 * time.Millisecond, Prepare: time.Second, Activate: 500 * time.Millisecond, Deactivate: 500 * time.Millisecond},
+	})
 	if err != nil {
 		return err
 	}
+	w := &world{Cluster: c}
 	shared.w = w
 	if err := w.buildImage(ctx, "", imageName); err != nil {
 		return err
@@ -173,7 +171,7 @@ func start(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := localcluster.Await(ctx, "all pods are Ready", bound, func() (bool, error) { return w.allReady(ctx) }); err != nil {
+	if err := simcluster.Await(ctx, "all pods are Ready", bound, func() (bool, error) { return w.allReady(ctx) }); err != nil {
 		return err
 	}
 	w.watcher = watch(w)
@@ -263,11 +261,11 @@ func (w *world) release(t *testing.T) {
 // await polls until ok holds.
 func await(t *testing.T, what string, ok func() (bool, error)) {
 	t.Helper()
-	assert.NilError(t, localcluster.Await(t.Context(), what, bound, ok))
+	assert.NilError(t, simcluster.Await(t.Context(), what, bound, ok))
 }
 
 // Node is the one of that name, nil if there is none.
-func (w *world) Node(name string) *node {
+func (w *world) Node(name string) *realcluster.Node {
 	for _, n := range w.Nodes {
 		if n.Name() == name {
 			return n
@@ -363,7 +361,7 @@ func (w *world) home(t *testing.T) string {
 }
 
 // other is a node that the controller isn't on.
-func (w *world) other(t *testing.T) *node {
+func (w *world) other(t *testing.T) *realcluster.Node {
 	t.Helper()
 	home := w.home(t)
 	for _, n := range w.Nodes {

@@ -172,14 +172,13 @@ func TestSecuritySettings(t *testing.T) {
 // through there, and the API server never heard of an agent.
 func TestAgentsUseTheProxy(t *testing.T) {
 	long(t)
-	notOnKind(t, "audit log, and no way to its pods' addresses")
 	w := inWorld(t)
 	ca, err := w.Client.CoreV1().ConfigMaps(manifest.Namespace).Get(t.Context(), "update-operator-proxy-ca", metav1.GetOptions{})
 	assert.NilError(t, err)
 	roots := x509.NewCertPool()
 	assert.Assert(t, roots.AppendCertsFromPEM([]byte(ca.Data["ca.crt"])))
 	for _, p := range w.pods(t, manifest.Proxy) {
-		raw, err := w.real.Dial(t.Context(), net.JoinHostPort(p.Status.PodIP, "8443"))
+		raw, err := w.Dial(t.Context(), net.JoinHostPort(p.Status.PodIP, "8443"))
 		assert.NilError(t, err)
 		conn := tls.Client(raw, &tls.Config{RootCAs: roots, ServerName: "update-operator-proxy.bottlerocket.svc", MinVersion: tls.VersionTLS12})
 		assert.Check(t, conn.HandshakeContext(t.Context()), "the certificate of %s", p.Name)
@@ -202,7 +201,7 @@ func TestAgentsUseTheProxy(t *testing.T) {
 // users are the requests in the audit log, by user.
 func (w *world) users(t *testing.T) map[string]map[string]int {
 	t.Helper()
-	f, err := os.Open(w.real.Plane.AuditLog())
+	f, err := os.Open(w.Plane.AuditLog())
 	assert.NilError(t, err)
 	defer f.Close()
 	out := map[string]map[string]int{}

@@ -7,6 +7,7 @@ import (
 	"gotest.tools/v3/assert"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/hostsim"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/realcluster"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
@@ -96,15 +97,14 @@ func TestNeverComesBack(t *testing.T) {
 // The API server is killed in the middle of a rollout and started again.
 func TestAPIServerKilled(t *testing.T) {
 	long(t)
-	notOnKind(t, "API server that can be stopped by itself")
 	w := inWorld(t)
 	boots, asked := w.machines()
 	w.release(t)
 	for _, phase := range []intent.Phase{intent.PhaseDraining, intent.PhaseRebooting} {
 		w.reaches(t, anyNode, phase)
-		w.real.Plane.StopAPIServer()
+		w.Plane.StopAPIServer()
 		time.Sleep(3 * time.Second) // an outage
-		assert.NilError(t, w.real.Plane.StartAPIServer(t.Context()))
+		assert.NilError(t, w.Plane.StartAPIServer(t.Context()))
 	}
 	w.awaitRest(t)
 	w.rebootedOnce(t, boots, asked)
@@ -128,7 +128,7 @@ func TestKubeletAndSocketRestarted(t *testing.T) {
 	w.rebootedOnce(t, boots, asked)
 }
 
-func restart(t *testing.T, n *node, program string) {
+func restart(t *testing.T, n *realcluster.Node, program string) {
 	t.Helper()
 	// It may be down for its reboot already.
 	if n.Up() {

@@ -1,8 +1,9 @@
-// Package hostsim simulates Bottlerocket hosts as the operator sees them: the Update API behind
-// /run/api.sock, the two partition sets and the boot loader under it, and the update repository that
-// the hosts share.
+// Package hostsim simulates Bottlerocket hosts as the operator sees them, and nothing of Kubernetes: the
+// Update API behind /run/api.sock, the two partition sets and the boot loader under it, and the update
+// repository that the hosts share. All that has nodes has these hosts in them: dev/sim on a virtual clock,
+// dev/nodesim with simulated kubelets, dev/realcluster with real ones.
 //
-// It is for tests, for the demo and for simulations on a virtual clock. It may import the standard
+// It may import the standard
 // library, github.com/pkg/errors and the version parser of apimachinery; never a package of the
 // operator, so that a mistake over there can't hide itself in here.
 //

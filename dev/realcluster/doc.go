@@ -1,12 +1,12 @@
 // Package realcluster runs a real Kubernetes cluster of several nodes on one Linux machine, without a
-// container engine: kubelet, containerd, runc, kube-proxy and CoreDNS on every node, each node in
-// namespaces of its own, whose power can be cut at any time. The hosts behind the nodes' /run/api.sock are
+// container engine, for dev/e2e: kubelet, containerd, runc, kube-proxy and CoreDNS on every node, each node in
+// namespaces of its own, whose power can be cut at any time; dev/simcluster needs none of these. The hosts behind the nodes' /run/api.sock are
 // simulated (dev/hostsim); a reboot that is asked of one is a power cut of its node, and a boot with a
 // new boot ID and the os-release of what the host booted.
 //
 // It promises:
 //
-//   - Everything is built from the modules pinned in dev/cluster and dev/realcluster/programs, but for
+//   - Everything is built from the modules pinned in dev/controlplane/programs and programs, but for
 //     Debian's runc, as a runc that is built without libseccomp can't run the operator's pods.
 //   - No node has a way to the machine's own network, or to another cluster's: one network namespace holds
 //     the bridge, and the API server.
