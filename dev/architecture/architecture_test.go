@@ -79,7 +79,7 @@ func TestChecksCanFail(t *testing.T) {
 		[]Package{
 			imports("cmd/bottlerocket-update-operator", "pkg/controller", "pkg/agent", "pkg/telemetry"),
 			imports("pkg/controller", "pkg/kube", "pkg/policy", "k8s.io/client-go/kubernetes"),
-			imports("pkg/platform/updateapi", "pkg/platform", "pkg/intent"),
+			imports("pkg/platform/updateapi", "pkg/platform", "pkg/agent/next"),
 			imports("pkg/planner", "pkg/plan", "pkg/fleet"),
 			imports("dev/demo", "pkg/controller", "dev/hostsim"),
 			inTest("pkg/controller", "dev/hostsim"),

@@ -31,6 +31,8 @@ var places = map[string]place{
 	"pkg/policy/window": {layer: layerPure},
 	"pkg/policy/file":   {layer: layerPure, beside: []string{"pkg/marker", "pkg/policy/window"}},
 
+	"pkg/agent/next": {layer: layerPure, beside: []string{"pkg/marker", "pkg/intent"}},
+
 	"pkg/connlimit": {layer: layerPure},
 	"pkg/telemetry": {layer: layerEdge},
 	"pkg/alert":     {layer: layerEdge},
@@ -47,7 +49,7 @@ var places = map[string]place{
 }
 
 // pure are the packages that decide. They get all they know as values.
-var pure = []string{"pkg/plain", "pkg/marker", "pkg/intent", "pkg/fleet", "pkg/policy", "pkg/plan", "pkg/planner"}
+var pure = []string{"pkg/plain", "pkg/marker", "pkg/intent", "pkg/fleet", "pkg/policy", "pkg/plan", "pkg/planner", "pkg/agent/next"}
 
 // pureImports is all that a pure package may import beside other pure ones.
 var pureImports = []string{

@@ -7,7 +7,7 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/agent/next"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/platform"
 )
 
@@ -17,7 +17,7 @@ type quickHost struct {
 	name int
 
 	mu      sync.Mutex
-	host    intent.Host
+	host    next.Host
 	offered string
 	// commands and boots count.
 	commands, boots int
@@ -33,7 +33,7 @@ func newQuickHost(name int) *quickHost {
 
 func (h *quickHost) boot(version string) {
 	h.boots++
-	h.host = intent.Host{BootID: fmt.Sprintf("%d-boot-%d", h.name, h.boots), Version: version}
+	h.host = next.Host{BootID: fmt.Sprintf("%d-boot-%d", h.name, h.boots), Version: version}
 }
 
 // offer makes the next refresh find a version, and returns the boot that the host is in.
@@ -45,30 +45,30 @@ func (h *quickHost) offer(version string) (boot string) {
 }
 
 // Observe implements platform.Host.
-func (h *quickHost) Observe(context.Context) (intent.Host, error) {
+func (h *quickHost) Observe(context.Context) (next.Host, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.host, nil
 }
 
 // Start implements platform.Host.
-func (h *quickHost) Start(_ context.Context, c intent.Command) error {
+func (h *quickHost) Start(_ context.Context, c next.Command) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.commands++
-	last := intent.LastCommand{Command: c, Success: true, Timestamp: fmt.Sprint(h.commands)}
+	last := next.LastCommand{Command: c, Success: true, Timestamp: fmt.Sprint(h.commands)}
 	switch c {
-	case intent.CommandRefresh:
-		h.host.State, h.host.Chosen, h.host.ChosenKnown = intent.HostIdle, "", false
+	case next.CommandRefresh:
+		h.host.State, h.host.Chosen, h.host.ChosenKnown = next.HostIdle, "", false
 		if h.offered != "" && h.offered != h.host.Version {
-			h.host.State, h.host.Chosen, h.host.ChosenKnown = intent.HostAvailable, h.offered, true
+			h.host.State, h.host.Chosen, h.host.ChosenKnown = next.HostAvailable, h.offered, true
 		}
-	case intent.CommandPrepare:
+	case next.CommandPrepare:
 		last.Started = h.host.Chosen
-		h.host.State, h.host.Staged, h.host.Chosen, h.host.ChosenKnown = intent.HostStaged, h.host.Chosen, "", false
-	case intent.CommandActivate:
-		h.host.State = intent.HostReady
-	case intent.CommandReboot:
+		h.host.State, h.host.Staged, h.host.Chosen, h.host.ChosenKnown = next.HostStaged, h.host.Chosen, "", false
+	case next.CommandActivate:
+		h.host.State = next.HostReady
+	case next.CommandReboot:
 		h.boot(h.host.Staged)
 		return nil
 	default:

@@ -98,7 +98,7 @@ func faultLines() []faultLine {
 				sees(at(preparing), add(hostsim.Fault{ID: hostsim.F2})),
 				sees(event(plan.ReasonPrepareDeadline, "the agent did not stage"), reboot),
 			},
-			elsewhere: "by default the agent gives up first, after intent.BusyPatience; pkg/intent has it",
+			elsewhere: "by default the agent gives up first, after intent.BusyPatience; pkg/agent/next has it",
 		},
 		{
 			id: hostsim.F3, history: updated, asked: 1,

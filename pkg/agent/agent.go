@@ -8,7 +8,7 @@ import (
 	"github.com/pkg/errors"
 	"github.com/sirupsen/logrus"
 
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/agent/next"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/telemetry"
 )
@@ -33,7 +33,7 @@ type Agent struct {
 
 	// The rest belongs to Turn.
 
-	memory intent.Memory
+	memory next.Memory
 	// mustLook: what is known of the node was found to be old, or a write's fate is open.
 	mustLook bool
 	// lookAt is when the node is to be read live.
@@ -56,7 +56,7 @@ func New(cfg Config) (*Agent, error) {
 		return nil, err
 	}
 	a := &Agent{cfg: cfg, log: cfg.Log, wake: make(chan struct{}, 1)}
-	a.memory = intent.NewMemory(cfg.Now(), jitter(cfg.RefreshEvery, 0.1, cfg.Rand()))
+	a.memory = next.NewMemory(cfg.Now(), jitter(cfg.RefreshEvery, 0.1, cfg.Rand()))
 	return a, nil
 }
 
@@ -77,14 +77,14 @@ func (a *Agent) Run(ctx context.Context) error {
 		case <-a.wake:
 		case <-timer.C:
 		}
-		next, err := a.Turn(ctx)
+		pause, err := a.Turn(ctx)
 		if ctx.Err() != nil {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		timer.Reset(next)
+		timer.Reset(pause)
 	}
 }
 

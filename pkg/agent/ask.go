@@ -7,7 +7,7 @@ import (
 	"github.com/pkg/errors"
 	"github.com/sirupsen/logrus"
 
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/agent/next"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/platform"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/telemetry"
 )
@@ -21,13 +21,13 @@ const (
 )
 
 // ask puts one command to the host and remembers it.
-func (a *Agent) ask(ctx context.Context, v intent.View, c intent.Command) time.Duration {
+func (a *Agent) ask(ctx context.Context, v next.View, c next.Command) time.Duration {
 	log := a.log.WithFields(logrus.Fields{
 		telemetry.FieldCommand: c,
 		telemetry.FieldIntent:  v.Intent.ID,
 		telemetry.FieldTarget:  v.Intent.Target,
 	})
-	if c == intent.CommandRefresh {
+	if c == next.CommandRefresh {
 		log.Debug("Asking the host")
 	} else {
 		log.Info("Asking the host")
@@ -42,18 +42,18 @@ func (a *Agent) ask(ctx context.Context, v intent.View, c intent.Command) time.D
 	heard, refused := heardOf(err)
 	a.memory.Answered(v, now, c, heard, refused.Why, refused.Body, jitter(a.cfg.RefreshEvery, 0.1, a.cfg.Rand()))
 	switch {
-	case heard == intent.HeardNo:
+	case heard == next.HeardNo:
 		log.Warn("The host could not be asked")
-	case c == intent.CommandReboot:
+	case c == next.CommandReboot:
 		if err != nil {
 			log.Warn("The host may reboot although it did not say so")
 		}
 		return firstLook
-	case heard == intent.HeardYes:
+	case heard == next.HeardYes:
 		return firstLook
-	case heard == intent.HeardMaybe:
+	case heard == next.HeardMaybe:
 		log.Warn("It is open if the host heard the command")
-	case refused.Why == intent.RefusedLocked:
+	case refused.Why == next.RefusedLocked:
 		log.Debug("The host is busy with another command")
 		return lockedPause
 	default:
@@ -64,17 +64,17 @@ func (a *Agent) ask(ctx context.Context, v intent.View, c intent.Command) time.D
 
 // heardOf tells what an error says about the command: only a refusal, an answer that it came too late and a socket that
 // leads nowhere prove that it was not begun.
-func heardOf(err error) (intent.Heard, platform.RefusedError) {
+func heardOf(err error) (next.Heard, platform.RefusedError) {
 	var refused *platform.RefusedError
 	var gone *platform.GoneError
 	var unheard *platform.UnheardError
 	switch {
 	case err == nil:
-		return intent.HeardYes, platform.RefusedError{}
+		return next.HeardYes, platform.RefusedError{}
 	case errors.As(err, &gone), errors.As(err, &unheard):
-		return intent.HeardNo, platform.RefusedError{}
+		return next.HeardNo, platform.RefusedError{}
 	case errors.As(err, &refused):
-		return intent.HeardRefused, *refused
+		return next.HeardRefused, *refused
 	}
-	return intent.HeardMaybe, platform.RefusedError{}
+	return next.HeardMaybe, platform.RefusedError{}
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/hostsim"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/agent"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/agent/next"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/platform"
 )
@@ -40,12 +40,12 @@ type mortalHost struct {
 	death *death
 }
 
-func (m mortalHost) Observe(ctx context.Context) (h intent.Host, err error) {
+func (m mortalHost) Observe(ctx context.Context) (h next.Host, err error) {
 	m.death.around(func() { h, err = m.Host.Observe(ctx) })
 	return h, err
 }
 
-func (m mortalHost) Start(ctx context.Context, c intent.Command) (err error) {
+func (m mortalHost) Start(ctx context.Context, c next.Command) (err error) {
 	m.death.around(func() { err = m.Host.Start(ctx, c) })
 	return err
 }

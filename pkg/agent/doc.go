@@ -7,7 +7,7 @@
 //
 // What it promises:
 //
-//   - What to do next is intent.Next's decision alone. Turn takes one and carries out one act; it starts
+//   - What to do next is next.Decide's decision alone. Turn takes one and carries out one act; it starts
 //     no goroutine and never waits, so a simulation can run it. Run adds the watch and the timers.
 //   - It may die at any line. What it must not forget stands on the node or on the host; what it keeps
 //     in memory only saves time.

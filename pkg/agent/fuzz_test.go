@@ -16,7 +16,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/agent"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/agent/next"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 )
 
@@ -27,10 +27,10 @@ type agreeable struct {
 	clock       *clocktesting.FakeClock
 	version     int
 	annotations map[string]string
-	host        intent.Host
+	host        next.Host
 	// busy is the intent for which a busy of this run stands, while no other answer was given.
 	busy     string
-	commands []intent.Command
+	commands []next.Command
 }
 
 func (a *agreeable) seen() *agent.Seen {
@@ -82,7 +82,7 @@ func (a *agreeable) Patch(_ context.Context, p agent.Patch) (*agent.Seen, error)
 	return a.seen(), nil
 }
 
-func (a *agreeable) Observe(context.Context) (intent.Host, error) { return a.host, nil }
+func (a *agreeable) Observe(context.Context) (next.Host, error) { return a.host, nil }
 
 // plainVersion and plainWord are what an intent's values may be, told apart from the code under test.
 var (
@@ -91,9 +91,9 @@ var (
 )
 
 // Start asserts that what the intent says, taken strictly, asks for the command.
-func (a *agreeable) Start(_ context.Context, c intent.Command) error {
+func (a *agreeable) Start(_ context.Context, c next.Command) error {
 	a.commands = append(a.commands, c)
-	if c == intent.CommandRefresh {
+	if c == next.CommandRefresh {
 		return nil
 	}
 	mark := func(k string) string { return a.annotations["bottlerocket.aws/"+k] }
@@ -104,16 +104,16 @@ func (a *agreeable) Start(_ context.Context, c intent.Command) error {
 	assert.Assert(a.t, plainWord.MatchString(mark("intent-id")), "%s for an intent that can't be read", c)
 	action := mark("action-wanted")
 	switch c {
-	case intent.CommandPrepare, intent.CommandActivate, intent.CommandReboot:
-		assert.Equal(a.t, action, map[intent.Command]string{intent.CommandPrepare: "prepare-update",
-			intent.CommandActivate: "reboot-update", intent.CommandReboot: "reboot-update"}[c])
+	case next.CommandPrepare, next.CommandActivate, next.CommandReboot:
+		assert.Equal(a.t, action, map[next.Command]string{next.CommandPrepare: "prepare-update",
+			next.CommandActivate: "reboot-update", next.CommandReboot: "reboot-update"}[c])
 		assert.Assert(a.t, plainVersion.MatchString(mark("target-version")), "%s of no version", c)
 		assert.Equal(a.t, a.busy, mark("intent-id"), "%s before busy was accepted", c)
-		if c != intent.CommandPrepare {
+		if c != next.CommandPrepare {
 			assert.Equal(a.t, mark("reboot-from"), a.host.BootID, "%s in another boot", c)
 			assert.Equal(a.t, a.host.Staged, mark("target-version"), "%s of something else", c)
 		}
-	case intent.CommandDeactivate:
+	case next.CommandDeactivate:
 		assert.Assert(a.t, action == "reset-state" || action == "prepare-update", "%s under %q", c, action)
 	default:
 		a.t.Fatalf("command %q", c)
@@ -164,7 +164,7 @@ func FuzzNode(f *testing.F) {
 		assert.Equal(t, a.annotations["example.com/theirs"], action)
 		reboots := 0
 		for _, c := range a.commands {
-			if c == intent.CommandReboot {
+			if c == next.CommandReboot {
 				reboots++
 			}
 		}
@@ -173,14 +173,14 @@ func FuzzNode(f *testing.F) {
 }
 
 // aHost is a host as the edge promises it: closed states, valid versions.
-func aHost(state, chosen, staged, last string, how byte) intent.Host {
-	h := intent.Host{BootID: "b1", Version: "1.26.1"}
+func aHost(state, chosen, staged, last string, how byte) next.Host {
+	h := next.Host{BootID: "b1", Version: "1.26.1"}
 	if how&16 != 0 {
 		h.Locked = true
 		return h
 	}
-	switch s := intent.HostState(state); s {
-	case intent.HostIdle, intent.HostAvailable, intent.HostStaged, intent.HostReady:
+	switch s := next.HostState(state); s {
+	case next.HostIdle, next.HostAvailable, next.HostStaged, next.HostReady:
 		h.State = s
 	default:
 		return h
@@ -191,14 +191,14 @@ func aHost(state, chosen, staged, last string, how byte) intent.Host {
 	if marker.ValidVersion(staged) {
 		h.Staged = staged
 	}
-	switch c := intent.Command(last); c {
-	case intent.CommandRefresh, intent.CommandPrepare, intent.CommandActivate, intent.CommandDeactivate:
-		h.Last = intent.LastCommand{Command: c, Success: how&1 != 0, Timestamp: "2026-09-20T09:30:00Z"}
+	switch c := next.Command(last); c {
+	case next.CommandRefresh, next.CommandPrepare, next.CommandActivate, next.CommandDeactivate:
+		h.Last = next.LastCommand{Command: c, Success: how&1 != 0, Timestamp: "2026-09-20T09:30:00Z"}
 	}
-	if h.Last.Command == intent.CommandPrepare && how&2 != 0 {
+	if h.Last.Command == next.CommandPrepare && how&2 != 0 {
 		h.Last.Started = h.Staged
 	}
-	h.ChosenKnown = h.Last.Command == intent.CommandRefresh && h.Last.Success && h.State != intent.HostIdle
-	h.ForeignBoot = how&4 != 0 && h.State != intent.HostReady
+	h.ChosenKnown = h.Last.Command == next.CommandRefresh && h.Last.Success && h.State != next.HostIdle
+	h.ForeignBoot = how&4 != 0 && h.State != next.HostReady
 	return h
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/hostsim"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/agent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/agent/next"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/platform"
@@ -75,11 +76,11 @@ func TestHostTroubleIsLoggedOncePerChange(t *testing.T) {
 }
 
 func TestCommandThatIsRefusedForGoodIsAnErrorWithTheHostsWord(t *testing.T) {
-	for _, why := range []intent.Refused{intent.RefusedState, intent.RefusedMissing, intent.RefusedFailed} {
+	for _, why := range []next.Refused{next.RefusedState, next.RefusedMissing, next.RefusedFailed} {
 		t.Run(string(why), func(t *testing.T) {
 			w := newWorld(t)
 			spy := w.spy()
-			spy.startErr[intent.CommandPrepare] = &platform.RefusedError{Command: intent.CommandPrepare, Why: why, Body: "not now"}
+			spy.startErr[next.CommandPrepare] = &platform.RefusedError{Command: next.CommandPrepare, Why: why, Body: "not now"}
 			w.want(marker.ActionPrepareUpdate, "")
 			w.until("error", w.answered(marker.StateError))
 			assert.Equal(t, w.node.report().Message, "preparing 1.27.0: the host refused: not now")
@@ -91,7 +92,7 @@ func TestRefusedActivationIsAnErrorWithoutAReboot(t *testing.T) {
 	w := newWorld(t)
 	w.reboot()
 	spy := w.spy()
-	spy.startErr[intent.CommandActivate] = &platform.RefusedError{Command: intent.CommandActivate, Why: intent.RefusedState, Body: "no"}
+	spy.startErr[next.CommandActivate] = &platform.RefusedError{Command: next.CommandActivate, Why: next.RefusedState, Body: "no"}
 	w.until("error", w.answered(marker.StateError))
 	assert.Equal(t, w.node.report().Message, "activating 1.27.0: the host refused: no")
 	assert.Equal(t, w.host.Snapshot().Counters.RebootsAsked, 0)
@@ -103,14 +104,14 @@ func TestLockedHostIsAskedAgain(t *testing.T) {
 	w.rest()
 	spy := w.spy()
 	w.rest()
-	spy.startErr[intent.CommandPrepare] = &platform.RefusedError{Command: intent.CommandPrepare, Why: intent.RefusedLocked}
+	spy.startErr[next.CommandPrepare] = &platform.RefusedError{Command: next.CommandPrepare, Why: next.RefusedLocked}
 	w.want(marker.ActionPrepareUpdate, "")
 	begun := w.clock.Now()
 	for w.clock.Now().Sub(begun) < time.Minute {
 		w.turn()
 	}
 	assert.Assert(t, w.answered(marker.StateBusy)())
-	delete(spy.startErr, intent.CommandPrepare)
+	delete(spy.startErr, next.CommandPrepare)
 	w.until("prepared", w.answered(marker.StateReady))
 	assert.Equal(t, w.commands(hostsim.Prepare), 1)
 }
@@ -118,11 +119,11 @@ func TestLockedHostIsAskedAgain(t *testing.T) {
 func TestCommandThatTheHostDidNotHearIsAskedAgain(t *testing.T) {
 	w := newWorld(t)
 	spy := w.spy()
-	spy.startErr[intent.CommandPrepare] = fmt.Errorf("deadline exceeded")
+	spy.startErr[next.CommandPrepare] = fmt.Errorf("deadline exceeded")
 	w.want(marker.ActionPrepareUpdate, "")
 	w.until("busy", w.answered(marker.StateBusy))
 	w.turn()
-	delete(spy.startErr, intent.CommandPrepare)
+	delete(spy.startErr, next.CommandPrepare)
 	w.until("prepared", w.answered(marker.StateReady))
 	assert.Equal(t, w.commands(hostsim.Prepare), 1)
 }
@@ -130,7 +131,7 @@ func TestCommandThatTheHostDidNotHearIsAskedAgain(t *testing.T) {
 func TestCommandThatTheHostNeverHearsIsAnError(t *testing.T) {
 	w := newWorld(t)
 	spy := w.spy()
-	spy.startErr[intent.CommandPrepare] = fmt.Errorf("deadline exceeded")
+	spy.startErr[next.CommandPrepare] = fmt.Errorf("deadline exceeded")
 	w.want(marker.ActionPrepareUpdate, "")
 	w.until("error", w.answered(marker.StateError))
 }
@@ -149,9 +150,9 @@ func TestRebootIsSentOnceWhateverItsAnswer(t *testing.T) {
 		w := newWorld(t)
 		w.reboot()
 		spy := w.spy()
-		spy.startErr[intent.CommandReboot] = fmt.Errorf("500")
+		spy.startErr[next.CommandReboot] = fmt.Errorf("500")
 		w.until("error", w.answered(marker.StateError))
-		assert.Equal(t, spy.starts[intent.CommandReboot], 1)
+		assert.Equal(t, spy.starts[next.CommandReboot], 1)
 		assert.Equal(t, w.node.report().Message, "the host did not reboot within 10m0s of being asked")
 	})
 }
@@ -175,11 +176,11 @@ func TestRequestThatCameTooLateIsSentAgainAtOnce(t *testing.T) {
 		w := newWorld(t)
 		w.reboot()
 		spy := w.spy()
-		spy.startErr[intent.CommandReboot] = &platform.GoneError{Path: "/run/api.sock", Err: fmt.Errorf("connection refused")}
-		for spy.starts[intent.CommandReboot] < 2 {
+		spy.startErr[next.CommandReboot] = &platform.GoneError{Path: "/run/api.sock", Err: fmt.Errorf("connection refused")}
+		for spy.starts[next.CommandReboot] < 2 {
 			w.turn()
 		}
-		delete(spy.startErr, intent.CommandReboot)
+		delete(spy.startErr, next.CommandReboot)
 		w.until("rebooted", w.answered(marker.StateReady))
 		assert.Equal(t, w.host.Snapshot().Counters.RebootsAsked, 1)
 	})

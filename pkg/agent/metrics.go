@@ -5,7 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/agent/next"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/telemetry"
 )
@@ -49,8 +49,8 @@ func NewMetrics() *Metrics {
 			Help: "When this process last wrote a report; 0 if it hasn't yet.",
 		}),
 	}
-	for _, r := range []string{observe, string(intent.CommandRefresh), string(intent.CommandPrepare),
-		string(intent.CommandActivate), string(intent.CommandDeactivate), string(intent.CommandReboot)} {
+	for _, r := range []string{observe, string(next.CommandRefresh), string(next.CommandPrepare),
+		string(next.CommandActivate), string(next.CommandDeactivate), string(next.CommandReboot)} {
 		m.hostErrors.WithLabelValues(r)
 	}
 	for _, c := range []string{nodeConflict, nodeRefused, nodeFailed} {

@@ -8,7 +8,7 @@ import (
 	"github.com/sirupsen/logrus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/agent/next"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/telemetry"
 )
@@ -24,8 +24,8 @@ const (
 var answerKeys = []marker.Key{marker.KeyActiveID, marker.KeyActionState, marker.KeyMessage}
 
 // answer writes the answer to the intent, together with the facts.
-func (a *Agent) answer(ctx context.Context, node *Seen, v intent.View, step intent.Step) time.Duration {
-	report := intent.FactsOf(v, a.cfg.Version)
+func (a *Agent) answer(ctx context.Context, node *Seen, v next.View, step next.Step) time.Duration {
+	report := next.FactsOf(v, a.cfg.Version)
 	report.ActiveID, report.State, report.Message = v.Intent.ID, step.State, step.Message
 	want := marker.EncodeReport(report)
 	diff := marker.Diff(node.Annotations, want, marker.WriterAgent)
@@ -71,8 +71,8 @@ func (a *Agent) answer(ctx context.Context, node *Seen, v intent.View, step inte
 }
 
 // facts writes what is new of the host, if anything, and returns how long the step lasts.
-func (a *Agent) facts(ctx context.Context, node *Seen, v intent.View, step intent.Step) time.Duration {
-	diff := marker.Diff(node.Annotations, marker.EncodeReport(intent.FactsOf(v, a.cfg.Version)), marker.WriterAgent)
+func (a *Agent) facts(ctx context.Context, node *Seen, v next.View, step next.Step) time.Duration {
+	diff := marker.Diff(node.Annotations, marker.EncodeReport(next.FactsOf(v, a.cfg.Version)), marker.WriterAgent)
 	for _, k := range answerKeys {
 		delete(diff, k)
 	}
@@ -84,7 +84,7 @@ func (a *Agent) facts(ctx context.Context, node *Seen, v intent.View, step inten
 	if a.factsSince.IsZero() {
 		a.factsSince = v.Now
 	}
-	if step.Kind == intent.StepWait && step.After < company && v.Now.Sub(a.factsSince) < company {
+	if step.Kind == next.StepWait && step.After < company && v.Now.Sub(a.factsSince) < company {
 		return a.lasts(v.Now, step)
 	}
 	a.log.WithFields(logrus.Fields{
@@ -100,11 +100,11 @@ func (a *Agent) facts(ctx context.Context, node *Seen, v intent.View, step inten
 }
 
 // lasts is how long a step without an act lasts: rest ends at the next live look at the latest.
-func (a *Agent) lasts(now time.Time, step intent.Step) time.Duration {
+func (a *Agent) lasts(now time.Time, step next.Step) time.Duration {
 	switch step.Kind {
-	case intent.StepFacts:
+	case next.StepFacts:
 		return 0
-	case intent.StepWait:
+	case next.StepWait:
 		return step.After
 	}
 	next := a.lookAt.Sub(now)

@@ -14,7 +14,7 @@ import (
 	"gotest.tools/v3/assert"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/agent"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/agent/next"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/platform"
 )
@@ -27,17 +27,17 @@ type still struct {
 	err    error
 }
 
-func (s *still) Observe(context.Context) (intent.Host, error) {
+func (s *still) Observe(context.Context) (next.Host, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.looks++
-	return intent.Host{
-		BootID: "boot", Version: from, State: intent.HostAvailable, Chosen: target, ChosenKnown: true,
-		Last: intent.LastCommand{Command: intent.CommandRefresh, Success: true, Timestamp: fmt.Sprint(s.starts)},
+	return next.Host{
+		BootID: "boot", Version: from, State: next.HostAvailable, Chosen: target, ChosenKnown: true,
+		Last: next.LastCommand{Command: next.CommandRefresh, Success: true, Timestamp: fmt.Sprint(s.starts)},
 	}, s.err
 }
 
-func (s *still) Start(context.Context, intent.Command) error {
+func (s *still) Start(context.Context, next.Command) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.starts++
@@ -129,9 +129,9 @@ func TestRunEndsDuringARequest(t *testing.T) {
 
 type hanging struct{ platform.Host }
 
-func (hanging) Observe(ctx context.Context) (intent.Host, error) {
+func (hanging) Observe(ctx context.Context) (next.Host, error) {
 	<-ctx.Done()
-	return intent.Host{}, ctx.Err()
+	return next.Host{}, ctx.Err()
 }
 
 func TestNewSaysWhatIsMissing(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/agent/next"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/platform"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/telemetry"
@@ -26,10 +26,10 @@ const (
 func (a *Agent) Turn(ctx context.Context) (time.Duration, error) {
 	now := a.cfg.Now()
 	a.began(now)
-	next, err := a.turn(ctx, now)
-	next = max(next, 0)
-	a.ended(a.cfg.Now().Add(next))
-	return next, err
+	pause, err := a.turn(ctx, now)
+	pause = max(pause, 0)
+	a.ended(a.cfg.Now().Add(pause))
+	return pause, err
 }
 
 func (a *Agent) turn(ctx context.Context, now time.Time) (time.Duration, error) {
@@ -49,11 +49,11 @@ func (a *Agent) turn(ctx context.Context, now time.Time) (time.Duration, error) 
 
 	v := a.view(now, node, host)
 	a.cfg.Metrics.seen(v.Intent, v.Report)
-	step := intent.Next(v)
+	step := next.Decide(v)
 	switch step.Kind {
-	case intent.StepReport:
+	case next.StepReport:
 		return a.answer(ctx, node, v, step), nil
-	case intent.StepCommand:
+	case next.StepCommand:
 		a.writing.over()
 		return a.ask(ctx, v, step.Command), nil
 	default:
@@ -74,16 +74,16 @@ const apiAgain = time.Minute
 // withoutAPI tells of a host that answers, and can't be asked for an update.
 func (a *Agent) withoutAPI(ctx context.Context, now time.Time, node *Seen, lacks error) time.Duration {
 	a.hostFound()
-	v := a.view(now, node, intent.Host{})
+	v := a.view(now, node, next.Host{})
 	v.Unsupported = lacks.Error()
-	if step := intent.Next(v); step.Kind == intent.StepReport {
+	if step := next.Decide(v); step.Kind == next.StepReport {
 		return a.answer(ctx, node, v, step)
 	}
 	return apiAgain
 }
 
 // view is all that the step is decided from.
-func (a *Agent) view(now time.Time, node *Seen, host intent.Host) intent.View {
+func (a *Agent) view(now time.Time, node *Seen, host next.Host) next.View {
 	wanted, problems := marker.DecodeIntent(node.Annotations)
 	if text := fmt.Sprint(problems); text != a.unreadable && (len(problems) > 0 || a.unreadable != "") {
 		a.unreadable = text

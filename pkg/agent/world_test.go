@@ -20,7 +20,7 @@ import (
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/hostsim"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/agent"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/agent/next"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/platform"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/platform/updateapi"
@@ -341,19 +341,19 @@ type spy struct {
 	platform.Host
 	looks      int
 	observeErr error
-	startErr   map[intent.Command]error
-	starts     map[intent.Command]int
+	startErr   map[next.Command]error
+	starts     map[next.Command]int
 }
 
-func (s *spy) Observe(ctx context.Context) (intent.Host, error) {
+func (s *spy) Observe(ctx context.Context) (next.Host, error) {
 	s.looks++
 	if s.observeErr != nil {
-		return intent.Host{}, s.observeErr
+		return next.Host{}, s.observeErr
 	}
 	return s.Host.Observe(ctx)
 }
 
-func (s *spy) Start(ctx context.Context, c intent.Command) error {
+func (s *spy) Start(ctx context.Context, c next.Command) error {
 	s.starts[c]++
 	if err := s.startErr[c]; err != nil {
 		return err
@@ -363,7 +363,7 @@ func (s *spy) Start(ctx context.Context, c intent.Command) error {
 
 func (w *world) spy() *spy {
 	w.t.Helper()
-	s := &spy{Host: w.client, startErr: map[intent.Command]error{}, starts: map[intent.Command]int{}}
+	s := &spy{Host: w.client, startErr: map[next.Command]error{}, starts: map[next.Command]int{}}
 	w.client = s
 	w.start()
 	return s

@@ -127,8 +127,8 @@ func TestAgentWorks(t *testing.T) {
 	assert.ErrorContains(t, err, `not the agent's own, "own-1"`)
 }
 
-// next returns the next event of a watch.
-func next(t *testing.T, w watch.Interface) watch.Event {
+// nextEvent returns the next event of a watch.
+func nextEvent(t *testing.T, w watch.Interface) watch.Event {
 	t.Helper()
 	select {
 	case e, ok := <-w.ResultChan():
@@ -165,7 +165,7 @@ func TestShutdown(t *testing.T) {
 	nodes := c.client(p, token)
 	w, err := nodes.Watch(t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=own-4"})
 	assert.NilError(t, err)
-	next(t, w)
+	nextEvent(t, w)
 	began := time.Now()
 	assert.NilError(t, p.stop())
 	ended(t, w)

@@ -164,7 +164,7 @@ func TestAttackWatchOfADeletedPod(t *testing.T) {
 	w, err := b.client(b.p, b.token).Watch(t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=" + b.own})
 	assert.NilError(t, err)
 	defer w.Stop()
-	next(t, w)
+	nextEvent(t, w)
 	b.deleteAgent()
 	ended(t, w)
 }
@@ -179,7 +179,7 @@ func TestAttackWatchOfARecreatedNode(t *testing.T) {
 	w, err := b.client(b.p, b.token).Watch(t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=" + b.own})
 	assert.NilError(t, err)
 	defer w.Stop()
-	next(t, w)
+	nextEvent(t, w)
 	assert.NilError(t, b.admin.CoreV1().Nodes().Delete(t.Context(), b.own, metav1.DeleteOptions{}))
 	b.node(b.own, nil)
 	ended(t, w)

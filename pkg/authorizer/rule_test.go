@@ -9,7 +9,7 @@ import (
 	"gotest.tools/v3/assert"
 	"gotest.tools/v3/golden"
 
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/agent/next"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 )
 
@@ -295,17 +295,17 @@ func TestJudgeKeys(t *testing.T) {
 // TestAgentStepsPass holds that whatever an agent's own next step reports is allowed, as long as `busy`
 // keeps its rules: an agent must stay able to work.
 func TestAgentStepsPass(t *testing.T) {
-	hosts := []intent.Host{}
-	for _, state := range []intent.HostState{intent.HostUninitialized, intent.HostIdle, intent.HostAvailable, intent.HostStaged, intent.HostReady} {
+	hosts := []next.Host{}
+	for _, state := range []next.HostState{next.HostUninitialized, next.HostIdle, next.HostAvailable, next.HostStaged, next.HostReady} {
 		for _, boot := range []string{oldBoot, newBoot} {
 			for _, version := range []string{"1.19.0", target} {
-				for _, last := range []intent.LastCommand{
-					{}, {Command: intent.CommandRefresh, Success: true, Timestamp: "t"},
-					{Command: intent.CommandPrepare, Success: true, Timestamp: "t", Started: target},
-					{Command: intent.CommandPrepare, Timestamp: "t", Problem: "no space"},
+				for _, last := range []next.LastCommand{
+					{}, {Command: next.CommandRefresh, Success: true, Timestamp: "t"},
+					{Command: next.CommandPrepare, Success: true, Timestamp: "t", Started: target},
+					{Command: next.CommandPrepare, Timestamp: "t", Problem: "no space"},
 				} {
-					hosts = append(hosts, intent.Host{BootID: boot, Version: version, State: state, Chosen: target,
-						ChosenKnown: last.Command == intent.CommandRefresh, Staged: target, Last: last})
+					hosts = append(hosts, next.Host{BootID: boot, Version: version, State: state, Chosen: target,
+						ChosenKnown: last.Command == next.CommandRefresh, Staged: target, Last: last})
 				}
 			}
 		}
@@ -320,13 +320,13 @@ func TestAgentStepsPass(t *testing.T) {
 					assert.Equal(t, len(problems), 0)
 					i, problems := marker.DecodeIntent(w.Live.Annotations)
 					assert.Equal(t, len(problems), 0)
-					step := intent.Next(intent.View{Now: noon, Started: noon.Add(-time.Hour), Intent: i, Report: last, Host: h,
+					step := next.Decide(next.View{Now: noon, Started: noon.Add(-time.Hour), Intent: i, Report: last, Host: h,
 						Affirmed: affirmed, RefreshTried: noon, RefreshEvery: time.Hour})
-					if step.Kind != intent.StepReport {
+					if step.Kind != next.StepReport {
 						continue
 					}
 					reports++
-					report := intent.FactsOf(intent.View{Intent: i, Report: last, Host: h}, "v2.0.0")
+					report := next.FactsOf(next.View{Intent: i, Report: last, Host: h}, "v2.0.0")
 					report.ActiveID, report.State, report.Message = i.ID, step.State, step.Message
 					w.Patch.Annotations = map[string]*string{}
 					for k, v := range marker.Diff(w.Live.Annotations, marker.EncodeReport(report), marker.WriterAgent) {

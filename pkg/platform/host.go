@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/agent/next"
 )
 
 // Host is one machine that can be updated in place. Its methods send one request each (Observe: a
@@ -12,17 +12,17 @@ import (
 type Host interface {
 	// Observe looks at the host. An error means that nothing is known: the host can't be reached, or
 	// it gave an answer that can't be understood; a *NoAPIError that it has no API to look with.
-	Observe(ctx context.Context) (intent.Host, error)
+	Observe(ctx context.Context) (next.Host, error)
 	// Start asks for one command. nil means that the host accepted it, not that it ended. A
 	// *RefusedError, an *UnheardError or a *GoneError means that it certainly didn't start; any other error leaves open
 	// whether it did.
-	Start(ctx context.Context, c intent.Command) error
+	Start(ctx context.Context, c next.Command) error
 }
 
 // RefusedError is a host's clear no.
 type RefusedError struct {
-	Command intent.Command
-	Why     intent.Refused
+	Command next.Command
+	Why     next.Refused
 	// Body is the answer in one short line.
 	Body string
 }
@@ -34,7 +34,7 @@ func (e *RefusedError) Error() string {
 // UnheardError means that the host certainly did not begin the command, and would have if it had heard it in time: its
 // one worker was blocked, and it answered 408 to a request that had waited too long.
 type UnheardError struct {
-	Command intent.Command
+	Command next.Command
 }
 
 func (e *UnheardError) Error() string {

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/agent/next"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/authorizer"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 )
 
@@ -15,7 +15,7 @@ const refreshEvery = 30 * time.Minute
 // startAgent is a new process where there is to be one.
 func (m *Model) startAgent(c *column) {
 	if c.host.up && c.cur.exists && c.cur.labelled {
-		c.agent = agent{up: true, memory: intent.NewMemory(m.started(c), refreshEvery)}
+		c.agent = agent{up: true, memory: next.NewMemory(m.started(c), refreshEvery)}
 	}
 	c.agentBehind = false
 }
@@ -115,13 +115,13 @@ func (e *expansion) turn(seen record, current bool) {
 		c.agentBehind = false
 	}
 	v := c.agent.memory.View(now, wanted, last, look)
-	step := intent.Next(v)
-	facts := intent.FactsOf(v, "model")
+	step := next.Decide(v)
+	facts := next.FactsOf(v, "model")
 	switch step.Kind {
-	case intent.StepCommand:
+	case next.StepCommand:
 		e.command(c, v, step.Command)
 		return
-	case intent.StepReport:
+	case next.StepReport:
 		facts.ActiveID, facts.State, facts.Message = v.Intent.ID, step.State, step.Message
 		want := marker.EncodeReport(facts)
 		diff := marker.Diff(node.annotations, want, marker.WriterAgent)
@@ -162,7 +162,7 @@ var answerKeys = []marker.Key{marker.KeyActiveID, marker.KeyActionState, marker.
 
 // send is the write's way to the proxy, which looks live and judges. From an old look it meets a
 // conflict, and the next look is a live one.
-func (e *expansion) send(c column, seen record, current bool, diff map[marker.Key]*string, step intent.Step) {
+func (e *expansion) send(c column, seen record, current bool, diff map[marker.Key]*string, step next.Step) {
 	if !current {
 		return
 	}
@@ -179,7 +179,7 @@ func (e *expansion) send(c column, seen record, current bool, diff map[marker.Ke
 		Now:   now,
 	})
 	what := "the agent writes facts"
-	if step.Kind == intent.StepReport {
+	if step.Kind == next.StepReport {
 		what = "the agent answers " + string(step.State)
 		if step.Message != "" {
 			what += ": " + step.Message
@@ -198,7 +198,7 @@ func (e *expansion) send(c column, seen record, current bool, diff map[marker.Ke
 		e.add(system, what+", unheard", c, "")
 		return
 	}
-	c.agent.sent = report{marks: written(after), busy: step.Kind == intent.StepReport && step.State == marker.StateBusy}
+	c.agent.sent = report{marks: written(after), busy: step.Kind == next.StepReport && step.State == marker.StateBusy}
 	if e.quick && !c.host.leaving {
 		e.m.carryOut(&c)
 	} else {
@@ -208,15 +208,15 @@ func (e *expansion) send(c column, seen record, current bool, diff map[marker.Ke
 }
 
 // command puts a command to the host.
-func (e *expansion) command(c column, v intent.View, command intent.Command) {
+func (e *expansion) command(c column, v next.View, command next.Command) {
 	bad := mayCommand(&c, v, command)
 	put := func(k kind, what string, does, lost bool) {
 		c := c
 		mem := &c.agent.memory
 		mem.Asking(v, now, command)
-		heard, why := intent.HeardMaybe, intent.Refused("")
+		heard, why := next.HeardMaybe, next.Refused("")
 		if does {
-			if command == intent.CommandReboot {
+			if command == next.CommandReboot {
 				c.agent.asked = v.Intent.ID
 			}
 			said, reason := c.host.start(command, v.Intent.ID)

@@ -33,8 +33,8 @@ func (m *Model) aged(k marker.Marks) marker.Marks {
 	return k
 }
 
-// next is one transition. Its words are made when somebody wants to read them.
-type next struct {
+// successor is a state that one transition leads to. Its text is only made when it is read.
+type successor struct {
 	to   state
 	kind kind
 	bad  string
@@ -46,7 +46,7 @@ type next struct {
 	after            []after
 }
 
-func (n *next) String() string {
+func (n *successor) String() string {
 	text := n.task
 	if n.move != nil {
 		text = fmt.Sprintf("%s: %s", nodeName(n.node), n.move.what)
@@ -60,7 +60,7 @@ func (n *next) String() string {
 }
 
 // controller adds what controller j can do next.
-func (m *Model) controller(s *state, j int, add func(*next)) {
+func (m *Model) controller(s *state, j int, add func(*successor)) {
 	if s.work[j] == 0 {
 		m.pass(s, j, add)
 		return
@@ -96,7 +96,7 @@ func (m *Model) look(s *state, j, choice int) (k planKey, t state, possible bool
 }
 
 // pass gathers and plans: each Node as it is or, while the watch lags, as it was.
-func (m *Model) pass(s *state, j int, add func(*next)) {
+func (m *Model) pass(s *state, j int, add func(*successor)) {
 	for choice := range 1 << m.config.Nodes {
 		k, t, possible := m.look(s, j, choice)
 		if !possible {
@@ -108,7 +108,7 @@ func (m *Model) pass(s *state, j int, add func(*next)) {
 				// Nothing to do; but from now on the list is known as it is.
 				seen := *s
 				seen.cache[j], seen.slotted = t.cache[j], t.slotted
-				add(&next{to: seen, kind: tick, controller: j, task: "passes and finds nothing to do"})
+				add(&successor{to: seen, kind: tick, controller: j, task: "passes and finds nothing to do"})
 			}
 			continue
 		}
@@ -126,7 +126,7 @@ func (m *Model) pass(s *state, j int, add func(*next)) {
 				task = fmt.Sprintf("plans from an old look (%b)", choice)
 				m.coverage.move("a plan from an old look")
 			}
-			add(&next{to: t, controller: j, task: task, work: w.rest})
+			add(&successor{to: t, controller: j, task: task, work: w.rest})
 		}
 	}
 	if m.may(s, controllersFail) {
@@ -135,7 +135,7 @@ func (m *Model) pass(s *state, j int, add func(*next)) {
 }
 
 // pause has a controller plan while the policy pauses the fleet, and no longer: nodes that drain are set aside.
-func (m *Model) pause(s *state, j int, add func(*next)) {
+func (m *Model) pause(s *state, j int, add func(*successor)) {
 	k, t, _ := m.look(s, j, 0)
 	k.paused = true
 	id := m.planned(k)
@@ -149,7 +149,7 @@ func (m *Model) pause(s *state, j int, add func(*next)) {
 		if l.drain || l.look || m.steps[l.step].Act != intent.ActSetAside {
 			continue
 		}
-		m.atOnce(&t, j, l, func(n *next) {
+		m.atOnce(&t, j, l, func(n *successor) {
 			n.kind, n.task = fault, "plans in a pause, "+n.task
 			m.coverage.move("a plan in a pause")
 			add(n)
@@ -158,7 +158,7 @@ func (m *Model) pause(s *state, j int, add func(*next)) {
 }
 
 // atOnce plans and carries out a local task in one step.
-func (m *Model) atOnce(s *state, j int, l *localTask, add func(*next)) {
+func (m *Model) atOnce(s *state, j int, l *localTask, add func(*successor)) {
 	t := *s
 	if l.drain {
 		k := s.knows(l.node, j)
@@ -169,12 +169,12 @@ func (m *Model) atOnce(s *state, j int, l *localTask, add func(*next)) {
 		if s.victims&(1<<l.node|controllersFail|clockJumps) == 0 && !m.config.Full {
 			m.evict(&t, j, l.node)
 		}
-		add(&next{to: t, controller: j, task: l.text})
+		add(&successor{to: t, controller: j, task: l.text})
 		return
 	}
 	if l.look && m.columns[s.columns[l.node]].pod && m.config.Defect != DefectNoLook {
 		t.setKnows(l.node, j, s.knows(l.node, j)&^drainMask)
-		add(&next{to: t, controller: j, task: l.text + ", there is one"})
+		add(&successor{to: t, controller: j, task: l.text + ", there is one"})
 		return
 	}
 	m.writeStep(s, j, l.node, l.step, l.then, 0, l.text, add)
@@ -195,7 +195,7 @@ func (m *Model) evict(s *state, j, node int) {
 }
 
 // writeStep writes a step's change to its node; yes and no are the works that follow.
-func (m *Model) writeStep(s *state, j, node int, step, yes, no uint32, text string, add func(*next)) {
+func (m *Model) writeStep(s *state, j, node int, step, yes, no uint32, text string, add func(*successor)) {
 	t := *s
 	o := m.apply(appliedKey{column: s.columns[node], step: step, jumped: s.knows(node, j)&planJumped != 0})
 	bad := o.bad
@@ -209,19 +209,19 @@ func (m *Model) writeStep(s *state, j, node int, step, yes, no uint32, text stri
 	if o.wrote {
 		m.wrote(&t, node, j, o.ended)
 	}
-	add(&next{to: t, controller: j, task: text, bad: bad})
+	add(&successor{to: t, controller: j, task: text, bad: bad})
 	if m.may(s, controllersFail) && o.wrote {
 		lost := t
 		lost.work[j] = no
 		m.fail(&lost)
 		m.wrote(&lost, node, -1, o.ended)
 		m.coverage.move("the answer to a controller's write is lost")
-		add(&next{to: lost, kind: fault, controller: j, task: text + ", and the answer is lost", bad: bad})
+		add(&successor{to: lost, kind: fault, controller: j, task: text + ", and the answer is lost", bad: bad})
 	}
 }
 
 // do carries out the next task of controller j.
-func (m *Model) do(s *state, j int, add func(*next)) {
+func (m *Model) do(s *state, j int, add func(*successor)) {
 	w := &m.works[s.work[j]]
 	faulty := m.may(s, controllersFail)
 	t := *s
@@ -233,7 +233,7 @@ func (m *Model) do(s *state, j int, add func(*next)) {
 		if s.slot(j)&cacheCurrent == 0 && m.config.Defect != DefectBlindSlots {
 			refused.setSlot(j, refused.slot(j)&^(cacheKnown|cacheCurrent))
 			m.coverage.move("a conflict over the slots")
-			add(&next{to: refused, controller: j, task: w.text + ", a conflict"})
+			add(&successor{to: refused, controller: j, task: w.text + ", a conflict"})
 			return
 		}
 		after := s.cache[j]
@@ -242,7 +242,7 @@ func (m *Model) do(s *state, j int, add func(*next)) {
 		}
 		after &^= holdersOf(w.task.Free)
 		if after == s.slots && (len(w.task.Take) == 0 || m.config.Defect == DefectIdleTake) {
-			add(&next{to: t, controller: j, task: w.text})
+			add(&successor{to: t, controller: j, task: w.text})
 			return
 		}
 		t.slots, t.cache[j] = after, after
@@ -251,28 +251,28 @@ func (m *Model) do(s *state, j int, add func(*next)) {
 				t.setSlot(o, t.slot(o)&^cacheCurrent)
 			}
 		}
-		add(&next{to: t, controller: j, task: w.text})
+		add(&successor{to: t, controller: j, task: w.text})
 		if faulty {
 			lost := t
 			lost.work[j] = w.no
 			lost.setSlot(j, lost.slot(j)&^(cacheKnown|cacheCurrent))
 			m.fail(&lost)
 			m.coverage.move("the answer to a change of slots is lost")
-			add(&next{to: lost, kind: fault, controller: j, task: w.text + ", and the answer is lost"})
+			add(&successor{to: lost, kind: fault, controller: j, task: w.text + ", and the answer is lost"})
 		}
 	case plan.TaskLookGone:
 		c := m.columns[s.columns[w.node]]
 		if c.cur.exists && nodeUID(w.node, c.cur.uid) == w.task.Step.UID {
 			t = refused
 		}
-		add(&next{to: t, controller: j, task: w.text})
+		add(&successor{to: t, controller: j, task: w.text})
 	case plan.TaskWrite:
 		m.writeStep(s, j, w.node, w.step, w.yes, w.no, w.text, add)
 	}
 }
 
 // crash is the end of a controller's process, and a new one's begin.
-func (m *Model) crash(s state, j int, add func(*next)) {
+func (m *Model) crash(s state, j int, add func(*successor)) {
 	s.work[j], s.cache[j] = 0, 0
 	s.setSlot(j, 0)
 	for i := range m.config.Nodes {
@@ -280,7 +280,7 @@ func (m *Model) crash(s state, j int, add func(*next)) {
 	}
 	m.fail(&s)
 	m.coverage.move("a controller dies and begins again")
-	add(&next{to: s, kind: fault, controller: j, task: "dies and begins again"})
+	add(&successor{to: s, kind: fault, controller: j, task: "dies and begins again"})
 }
 
 // mayCordon checks a cordon as it is written (S1).
@@ -308,9 +308,9 @@ func (m *Model) mayCordon(s *state, node int) string {
 }
 
 // expand finds all transitions from s.
-func (m *Model) expand(s *state, add func(*next)) {
+func (m *Model) expand(s *state, add func(*successor)) {
 	busy := false
-	put := func(n *next) {
+	put := func(n *successor) {
 		if n.kind == system {
 			busy = true
 		}
@@ -341,13 +341,13 @@ func (m *Model) expand(s *state, add func(*next)) {
 			if mv.wrote {
 				m.wrote(&t, i, -1, mv.ended)
 			}
-			put(&next{to: t, kind: mv.kind, bad: mv.bad, node: i, controller: -1, move: mv})
+			put(&successor{to: t, kind: mv.kind, bad: mv.bad, node: i, controller: -1, move: mv})
 		}
 		for j := range m.config.Controllers {
 			if s.knows(i, j)&drainRuns != 0 {
 				t := *s
 				m.evict(&t, j, i)
-				put(&next{to: t, node: i, controller: j, task: "a pass over " + nodeName(i) + " evicts what is left"})
+				put(&successor{to: t, node: i, controller: j, task: "a pass over " + nodeName(i) + " evicts what is left"})
 			}
 		}
 	}
@@ -363,7 +363,7 @@ func (m *Model) expand(s *state, add func(*next)) {
 		for i := range m.config.Nodes {
 			m.jumpNode(&t, i)
 		}
-		put(&next{to: t, kind: tick, controller: -1, task: "the clock jumps"})
+		put(&successor{to: t, kind: tick, controller: -1, task: "the clock jumps"})
 		return
 	}
 	// A host that was asked to reboot goes down before a deadline passes.
@@ -373,7 +373,7 @@ func (m *Model) expand(s *state, add func(*next)) {
 			m.jumpNode(&t, i)
 		}
 		m.fail(&t)
-		put(&next{to: t, kind: fault, controller: -1, task: "the clock jumps"})
+		put(&successor{to: t, kind: fault, controller: -1, task: "the clock jumps"})
 	}
 	for i := range m.config.Nodes {
 		if m.may(s, 1<<i) && !m.columns[s.columns[i]].host.leaving {
@@ -381,7 +381,7 @@ func (m *Model) expand(s *state, add func(*next)) {
 			m.jumpNode(&t, i)
 			m.fail(&t)
 			m.coverage.move("the deadlines of a node pass")
-			put(&next{to: t, kind: fault, controller: -1, task: "the deadlines of " + nodeName(i) + " pass"})
+			put(&successor{to: t, kind: fault, controller: -1, task: "the deadlines of " + nodeName(i) + " pass"})
 			for j := range m.config.Controllers {
 				m.jumpAfterPlan(s, j, i, put)
 			}
@@ -400,7 +400,7 @@ func (m *Model) jumpNode(s *state, node int) {
 }
 
 // jumpAfterPlan lets a node's deadlines pass between a local task's plan and its write.
-func (m *Model) jumpAfterPlan(s *state, j, node int, add func(*next)) {
+func (m *Model) jumpAfterPlan(s *state, j, node int, add func(*successor)) {
 	if s.work[j] != 0 {
 		return
 	}
@@ -415,7 +415,7 @@ func (m *Model) jumpAfterPlan(s *state, j, node int, add func(*next)) {
 			after := t
 			m.jumpNode(&after, node)
 			m.fail(&after)
-			m.atOnce(&after, j, l, func(n *next) {
+			m.atOnce(&after, j, l, func(n *successor) {
 				n.kind, n.task = fault, "plans, the deadlines of "+nodeName(node)+" pass, "+n.task
 				add(n)
 			})
@@ -425,7 +425,7 @@ func (m *Model) jumpAfterPlan(s *state, j, node int, add func(*next)) {
 
 // goOn lets nodes whose next steps concern nobody else make them, as far as that goes: what others do can
 // as well come after. Where there are several ways, it takes all of them.
-func (m *Model) goOn(n *next, from int, add func(*next)) {
+func (m *Model) goOn(n *successor, from int, add func(*successor)) {
 	s := &n.to
 	if m.config.Full || m.may(s, clockJumps) {
 		add(n)

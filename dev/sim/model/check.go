@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/agent/next"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
@@ -61,22 +62,22 @@ func mayReport(stands *decoded, diff map[marker.Key]*string, after map[string]st
 }
 
 // mayCommand checks what an agent asks its host for (S3).
-func mayCommand(c *column, v intent.View, command intent.Command) string {
+func mayCommand(c *column, v next.View, command next.Command) string {
 	switch command {
-	case intent.CommandPrepare:
+	case next.CommandPrepare:
 		if v.Intent.Action != marker.ActionPrepareUpdate || c.agent.affirmed != v.Intent.ID {
 			return "S3: prepare without busy for the intent accepted from this process"
 		}
-	case intent.CommandActivate, intent.CommandReboot:
+	case next.CommandActivate, next.CommandReboot:
 		switch {
 		case v.Intent.Action != marker.ActionRebootUpdate || c.agent.affirmed != v.Intent.ID || v.Intent.ID == "":
 			return fmt.Sprintf("S3: %s without busy for the intent accepted from this process", command)
 		case c.host.boot != v.Intent.RebootFrom:
 			return fmt.Sprintf("S3: %s in another boot than the one to be left behind", command)
-		case command == intent.CommandReboot && c.agent.asked == v.Intent.ID:
+		case command == next.CommandReboot && c.agent.asked == v.Intent.ID:
 			return "S3: a process asks twice for the reboot of one intent"
 		}
-	case intent.CommandDeactivate:
+	case next.CommandDeactivate:
 		if a := v.Intent.Action; a != marker.ActionResetState && a != marker.ActionPrepareUpdate {
 			return "S3: deactivate without an intent that asks for it"
 		}

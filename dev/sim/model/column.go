@@ -1,6 +1,7 @@
 package model
 
 import (
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/agent/next"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
@@ -43,11 +44,11 @@ type host struct {
 	up      bool
 	boot    string
 	version string
-	state   intent.HostState
+	state   next.HostState
 	chosen  string
 	staged  string
-	last    intent.LastCommand
-	running intent.Command
+	last    next.LastCommand
+	running next.Command
 	// leaving: a shutdown has been asked for, for the intent leavingFor.
 	leaving    bool
 	leavingFor string
@@ -56,7 +57,7 @@ type host struct {
 // agent is one agent's process.
 type agent struct {
 	up     bool
-	memory intent.Memory
+	memory next.Memory
 	// sent is its write, judged by the proxy and not yet carried out.
 	sent report
 	// affirmed is the intent for which `busy` was carried out for this very process.

@@ -3,7 +3,7 @@ package model
 import (
 	"time"
 
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/agent/next"
 )
 
 // The versions that there are: every host begins with the older one and is offered the newer one.
@@ -16,18 +16,18 @@ type momentOf = func(time.Time) time.Time
 
 // activates tells if the host has an update activated, or is about to.
 func (h *host) activates() bool {
-	return h.state == intent.HostReady || h.running == intent.CommandActivate
+	return h.state == next.HostReady || h.running == next.CommandActivate
 }
 
 // observe is one look at the host.
-func (h *host) observe() intent.Host {
-	o := intent.Host{BootID: h.boot, Version: h.version}
+func (h *host) observe() next.Host {
+	o := next.Host{BootID: h.boot, Version: h.version}
 	if h.running != "" {
 		o.Locked = true
 		return o
 	}
 	o.State, o.Staged, o.Last = h.state, h.staged, h.last
-	o.ChosenKnown = h.last.Command == intent.CommandRefresh && h.last.Success && h.state != intent.HostIdle
+	o.ChosenKnown = h.last.Command == next.CommandRefresh && h.last.Success && h.state != next.HostIdle
 	if o.ChosenKnown {
 		o.Chosen = h.chosen
 	}
@@ -35,82 +35,82 @@ func (h *host) observe() intent.Host {
 }
 
 // start is the host's answer to a command; a refresh is over at once.
-func (h *host) start(c intent.Command, id string) (intent.Heard, intent.Refused) {
-	if c == intent.CommandReboot {
+func (h *host) start(c next.Command, id string) (next.Heard, next.Refused) {
+	if c == next.CommandReboot {
 		if !h.leaving {
 			h.leaving, h.leavingFor = true, id
 		}
-		return intent.HeardYes, ""
+		return next.HeardYes, ""
 	}
 	if h.running != "" {
-		return intent.HeardRefused, intent.RefusedLocked
+		return next.HeardRefused, next.RefusedLocked
 	}
-	if h.state == intent.HostUninitialized {
-		h.state = intent.HostIdle
+	if h.state == next.HostUninitialized {
+		h.state = next.HostIdle
 	}
 	allowed := true
 	switch c {
-	case intent.CommandPrepare:
-		allowed = h.state == intent.HostAvailable || h.state == intent.HostStaged
+	case next.CommandPrepare:
+		allowed = h.state == next.HostAvailable || h.state == next.HostStaged
 		if allowed && h.chosen == "" {
-			return intent.HeardRefused, intent.RefusedMissing
+			return next.HeardRefused, next.RefusedMissing
 		}
-	case intent.CommandActivate:
-		allowed = h.state == intent.HostStaged
-	case intent.CommandDeactivate:
-		allowed = h.state == intent.HostReady
+	case next.CommandActivate:
+		allowed = h.state == next.HostStaged
+	case next.CommandDeactivate:
+		allowed = h.state == next.HostReady
 	}
 	if !allowed {
-		return intent.HeardRefused, intent.RefusedState
+		return next.HeardRefused, next.RefusedState
 	}
 	h.running = c
-	if c == intent.CommandRefresh {
+	if c == next.CommandRefresh {
 		h.finish(true)
 	}
-	return intent.HeardYes, ""
+	return next.HeardYes, ""
 }
 
 // finish ends the command that runs.
 func (h *host) finish(well bool) {
 	c := h.running
 	h.running = ""
-	h.last = intent.LastCommand{Command: c, Success: well, Timestamp: fresh}
+	h.last = next.LastCommand{Command: c, Success: well, Timestamp: fresh}
 	if !well {
 		h.last.Problem = "it failed"
 		return
 	}
 	switch c {
-	case intent.CommandRefresh:
+	case next.CommandRefresh:
 		h.chosen = ""
 		if h.version != newVersion {
 			h.chosen = newVersion
 		}
-		if h.state != intent.HostStaged && h.state != intent.HostReady {
-			h.state = intent.HostIdle
+		if h.state != next.HostStaged && h.state != next.HostReady {
+			h.state = next.HostIdle
 			if h.chosen != "" {
-				h.state = intent.HostAvailable
+				h.state = next.HostAvailable
 			}
 		}
-	case intent.CommandPrepare:
-		h.state, h.staged, h.last.Started = intent.HostStaged, h.chosen, h.chosen
-	case intent.CommandActivate:
-		h.state = intent.HostReady
-	case intent.CommandDeactivate:
-		h.state = intent.HostStaged
+	case next.CommandPrepare:
+		h.state, h.staged, h.last.Started = next.HostStaged, h.chosen, h.chosen
+	case next.CommandActivate:
+		h.state = next.HostReady
+	case next.CommandDeactivate:
+		h.state = next.HostStaged
 	}
 }
 
 // down is what is left of a host that went down, boot what comes up.
 func (h *host) down() {
 	*h = host{boot: h.boot, version: h.version, state: h.state, staged: h.staged}
-	if h.state != intent.HostReady {
+	if h.state != next.HostReady {
 		h.state, h.staged = "", ""
 	}
 }
 
 func (h *host) comeUp(rolledBack bool) {
 	version := h.version
-	if h.state == intent.HostReady && !rolledBack {
+	if h.state == next.HostReady && !rolledBack {
 		version = h.staged
 	}
 	*h = host{up: true, boot: fresh, version: version}

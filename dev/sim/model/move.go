@@ -3,6 +3,7 @@ package model
 import (
 	"strings"
 
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/agent/next"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 )
@@ -111,7 +112,7 @@ func (e *expansion) ofHost() {
 		up.adrift = false
 		e.m.startAgent(&up)
 		e.add(system, "the host comes up", up, "")
-		if c.host.state == intent.HostReady {
+		if c.host.state == next.HostReady {
 			up := c
 			up.host.comeUp(true)
 			up.adrift = false

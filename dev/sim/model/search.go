@@ -153,7 +153,7 @@ func (m *Model) Run() Figures {
 		}
 		m.begin.add(uint32(m.edges.n))
 		from := *m.states.at(at)
-		m.expand(&from, func(n *next) {
+		m.expand(&from, func(n *successor) {
 			f.Transitions++
 			if n.bad != "" {
 				if !told[n.bad] && len(f.Violations) < maxViolations {
@@ -274,14 +274,14 @@ func (m *Model) liveness(f *Figures) {
 }
 
 // trace tells how a state, and the transition from it, was reached.
-func (m *Model) trace(at uint32, last *next) string {
+func (m *Model) trace(at uint32, last *successor) string {
 	var path []uint32
 	for i := at; i != none; i = *m.parents.at(int(i)) {
 		path = append(path, i)
 	}
 	var b strings.Builder
 	step := 0
-	tell := func(from *state, n *next) {
+	tell := func(from *state, n *successor) {
 		step++
 		fmt.Fprintf(&b, "%3d. %s\n", step, n)
 		for i := range m.config.Nodes {
@@ -297,7 +297,7 @@ func (m *Model) trace(at uint32, last *next) string {
 	for i := len(path) - 1; i > 0; i-- {
 		from, to := *m.states.at(int(path[i])), *m.states.at(int(path[i-1]))
 		found := false
-		m.expand(&from, func(n *next) {
+		m.expand(&from, func(n *successor) {
 			if !found && n.to == to {
 				found = true
 				tell(&from, n)

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/agent/next"
 )
 
 // The model has no clock: now is always the same moment, and what was written is either of now, of a
@@ -79,6 +79,6 @@ func newTerms(m func(time.Time) time.Time) *terms {
 	return t
 }
 
-func (t *terms) of() intent.Terms {
-	return intent.Terms{Moment: t.moment, ID: t.ids.name, Boot: t.boots.name, Timestamp: t.logs.name}
+func (t *terms) of() next.Terms {
+	return next.Terms{Moment: t.moment, ID: t.ids.name, Boot: t.boots.name, Timestamp: t.logs.name}
 }

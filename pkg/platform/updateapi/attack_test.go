@@ -7,7 +7,7 @@ import (
 	"gotest.tools/v3/assert"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/hostile"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/agent/next"
 )
 
 // TestAttackHost: what a host says, in a place where words are welcome or in one where they aren't, comes out as one
@@ -36,7 +36,7 @@ func TestAttackHost(t *testing.T) {
 				}
 				shown = append(shown, h.Last.Problem, h.Last.Timestamp, h.Chosen, h.Staged, h.Version, h.Variant, h.Arch)
 				if c.status == 500 {
-					for _, command := range []intent.Command{intent.CommandPrepare, intent.CommandReboot} {
+					for _, command := range []next.Command{next.CommandPrepare, next.CommandReboot} {
 						shown = append(shown, client.Start(t.Context(), command).Error())
 					}
 				}

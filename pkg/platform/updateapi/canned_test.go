@@ -13,7 +13,7 @@ import (
 
 	"gotest.tools/v3/assert"
 
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/agent/next"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/platform"
 )
 
@@ -59,12 +59,12 @@ func TestCannedStatus(t *testing.T) {
 		status int
 		body   string
 		err    string
-		want   intent.Host
+		want   next.Host
 	}{
 		{name: "no such route", status: 404, err: "the api has no such route"},
 		{name: "blank 404", status: 404, body: " \n", err: "the api has no such route"},
 		{name: "uninitialized", status: 404, body: "Update status is uninitialized, refresh-updates to initialize it"},
-		{name: "locked", status: 423, want: intent.Host{Locked: true}},
+		{name: "locked", status: 423, want: next.Host{Locked: true}},
 		{name: "no content", status: 204, err: "unexpected answer 204"},
 		{name: "redirect", status: 302, err: "unexpected answer 302"},
 		{name: "server error", status: 500, body: "Unable to open update lock file: \x1b[31mx\nmore", err: "unexpected answer 500: Unable to open update lock file: ?[31mx more"},
@@ -86,35 +86,35 @@ func TestCannedStatus(t *testing.T) {
 		{name: "exit too large", status: 200, body: record(`"exit_status":4294967296`), err: "decode body"},
 		{name: "endless timestamp", status: 200, body: record(`"timestamp":"` + strings.Repeat("9", 200) + `"`), err: "timestamp: "},
 		{name: "all null", status: 200, body: record(`"cmd_type":null,"cmd_status":null,"timestamp":null,"exit_status":null,"stderr":null`),
-			want: intent.Host{State: intent.HostStaged}},
+			want: next.Host{State: next.HostStaged}},
 		{name: "success of nothing", status: 200, body: record(`"cmd_type":null,"cmd_status":"Success","timestamp":"t"`),
-			want: intent.Host{State: intent.HostStaged, Last: intent.LastCommand{Timestamp: "t"}}},
+			want: next.Host{State: next.HostStaged, Last: next.LastCommand{Timestamp: "t"}}},
 		{name: "a refresh that named no release", status: 200, body: `{"update_state":"Idle","available_updates":[],"chosen_update":null,"most_recent_command":{"cmd_type":"refresh","cmd_status":"Success","timestamp":"t"}}`,
-			want: intent.Host{State: intent.HostIdle, SawNothing: true, Last: intent.LastCommand{Command: intent.CommandRefresh, Success: true, Timestamp: "t"}}},
+			want: next.Host{State: next.HostIdle, SawNothing: true, Last: next.LastCommand{Command: next.CommandRefresh, Success: true, Timestamp: "t"}}},
 		{name: "a refresh that named what runs alone", status: 200, body: `{"update_state":"Idle","available_updates":["1.0.0"],"chosen_update":null,"most_recent_command":{"cmd_type":"refresh","cmd_status":"Success","timestamp":"t"}}`,
-			want: intent.Host{State: intent.HostIdle, Last: intent.LastCommand{Command: intent.CommandRefresh, Success: true, Timestamp: "t"}}},
+			want: next.Host{State: next.HostIdle, Last: next.LastCommand{Command: next.CommandRefresh, Success: true, Timestamp: "t"}}},
 		{name: "foreign boot", status: 200, body: `{"update_state":"Idle","active_partition":{"image":{"version":"1.0.0"},"next_to_boot":false}}`,
-			want: intent.Host{State: intent.HostIdle, ForeignBoot: true}},
+			want: next.Host{State: next.HostIdle, ForeignBoot: true}},
 		{name: "own boot", status: 200, body: `{"update_state":"Ready","active_partition":{"image":{"version":"1.0.0"},"next_to_boot":false}}`,
-			want: intent.Host{State: intent.HostReady}},
+			want: next.Host{State: next.HostReady}},
 		{name: "started garbage", status: 200, body: record(`"cmd_type":"prepare","cmd_status":"Success","stderr":"Starting update to you\n"`),
-			want: intent.Host{State: intent.HostStaged, Last: intent.LastCommand{Command: intent.CommandPrepare, Success: true}}},
+			want: next.Host{State: next.HostStaged, Last: next.LastCommand{Command: next.CommandPrepare, Success: true}}},
 		{name: "started later", status: 200, body: record(`"cmd_type":"prepare","cmd_status":"Failed","stderr":"warning\r\nStarting update to 1.2.3-rc.1+b\r\nboom"`),
-			want: intent.Host{State: intent.HostStaged, Last: intent.LastCommand{Command: intent.CommandPrepare, Started: "1.2.3-rc.1+b", Problem: "warning boom"}}},
+			want: next.Host{State: next.HostStaged, Last: next.LastCommand{Command: next.CommandPrepare, Started: "1.2.3-rc.1+b", Problem: "warning boom"}}},
 		{name: "started something else", status: 200, body: record(`"cmd_type":"activate","cmd_status":"Failed","stderr":"Starting update to 1.2.3\n"`),
-			want: intent.Host{State: intent.HostStaged, Last: intent.LastCommand{Command: intent.CommandActivate}}},
+			want: next.Host{State: next.HostStaged, Last: next.LastCommand{Command: next.CommandActivate}}},
 		{name: "long problem", status: 200, body: record(`"cmd_type":"refresh","cmd_status":"Failed","stderr":"` + strings.Repeat("é", 150) + `"`),
-			want: intent.Host{State: intent.HostStaged, Last: intent.LastCommand{Command: intent.CommandRefresh, Problem: strings.Repeat("é", 30) + " ... " + strings.Repeat("é", 67)}}},
+			want: next.Host{State: next.HostStaged, Last: next.LastCommand{Command: next.CommandRefresh, Problem: strings.Repeat("é", 30) + " ... " + strings.Repeat("é", 67)}}},
 		{name: "a panic", status: 200, body: record(`"cmd_type":"refresh","cmd_status":"Failed","stderr":"thread 'main' panicked at src/main.rs:12:5:\nrange start is greater than range end in BTreeMap\n"`),
-			want: intent.Host{State: intent.HostStaged, Last: intent.LastCommand{Command: intent.CommandRefresh,
+			want: next.Host{State: next.HostStaged, Last: next.LastCommand{Command: next.CommandRefresh,
 				Problem: "thread 'main' panicked at src/main.rs:12:5: range start is greater than range end in BTreeMap"}}},
 		{name: "the cause stands last", status: 200, body: record(`"cmd_type":"activate","cmd_status":"Failed","stderr":"` + repositoryDown + `"`),
-			want: intent.Host{State: intent.HostStaged, Last: intent.LastCommand{Command: intent.CommandActivate,
+			want: next.Host{State: next.HostStaged, Last: next.LastCommand{Command: next.CommandActivate,
 				OfRepository: true, Problem: "Metadata error: Failed to fetch https://updates.example.com/ ... .example.com/2020-07-07/aws-k8s-1.36/x86_64/2.root.json): error trying to connect: tcp connect error: Connection refused (os error 111)"}}},
 		{name: "megabytes of output of a prepare", status: 200, body: record(`"cmd_type":"prepare","cmd_status":"Success","timestamp":"t","exit_status":0,"stderr":"Starting update to 1.27.0\n` + strings.Repeat(`\u00e9\n`, maxBody/4) + `"`),
-			want: intent.Host{State: intent.HostStaged, Last: intent.LastCommand{Command: intent.CommandPrepare, Success: true, Timestamp: "t", Started: "1.27.0"}}},
+			want: next.Host{State: next.HostStaged, Last: next.LastCommand{Command: next.CommandPrepare, Success: true, Timestamp: "t", Started: "1.27.0"}}},
 		{name: "megabytes of output of a failure", status: 200, body: record(`"cmd_type":"refresh","cmd_status":"Failed","stderr":"` + strings.Repeat("x", 2*maxBody) + `"`),
-			want: intent.Host{State: intent.HostStaged, Last: intent.LastCommand{Command: intent.CommandRefresh,
+			want: next.Host{State: next.HostStaged, Last: next.LastCommand{Command: next.CommandRefresh,
 				Problem: "more than 1 MiB of output, and of that: " + strings.Repeat("x", 20) + " ... " + strings.Repeat("x", 135)}}},
 		{name: "megabytes of something else", status: 200, body: `{"update_state":"Idle","available_updates":[` + strings.Repeat(" ", maxBody) + `]}`, err: "it is longer than 1048576 bytes"},
 	} {
@@ -123,7 +123,7 @@ func TestCannedStatus(t *testing.T) {
 			if c.err != "" {
 				assert.ErrorContains(t, err, "get /updates/status: ")
 				assert.ErrorContains(t, err, c.err)
-				assert.DeepEqual(t, h, intent.Host{})
+				assert.DeepEqual(t, h, next.Host{})
 				return
 			}
 			assert.NilError(t, err)
@@ -156,33 +156,33 @@ func TestCannedOS(t *testing.T) {
 }
 
 func TestCannedStart(t *testing.T) {
-	const open, unheard = intent.Refused("open"), intent.Refused("unheard")
+	const open, unheard = next.Refused("open"), next.Refused("unheard")
 	for _, c := range []struct {
-		command intent.Command
+		command next.Command
 		status  int
 		body    string
-		want    intent.Refused
+		want    next.Refused
 	}{
-		{intent.CommandRefresh, 204, "", ""},
-		{intent.CommandReboot, 204, "", ""},
-		{intent.CommandRefresh, 200, "{}", open},
-		{intent.CommandRefresh, 423, "Update lock held", intent.RefusedLocked},
-		{intent.CommandPrepare, 409, "x", intent.RefusedState},
-		{intent.CommandPrepare, 404, "Previously chosen Update no longer exists", intent.RefusedMissing},
-		{intent.CommandActivate, 404, "No update image applied to staging partition", intent.RefusedMissing},
-		{intent.CommandActivate, 404, "", intent.RefusedUnsupported},
-		{intent.CommandRefresh, 500, "Unable to start the update dispatcher: No such file or directory (os error 2) ", intent.RefusedUnsupported},
-		{intent.CommandRefresh, 500, "Unable to start the update dispatcher: Cannot allocate memory (os error 12) ", intent.RefusedFailed},
-		{intent.CommandRefresh, 408, "", unheard},
-		{intent.CommandReboot, 408, "", unheard},
-		{intent.CommandReboot, 408, "Request Timeout", open},
-		{intent.CommandRefresh, 500, "Update dispatcher failed", intent.RefusedFailed},
-		{intent.CommandRefresh, 302, "", intent.RefusedFailed},
-		{intent.CommandRefresh, 503, "", intent.RefusedFailed},
-		{intent.CommandReboot, 500, "Failed to reboot, exit code: 1, stderr: x", open},
-		{intent.CommandReboot, 404, "", open},
-		{intent.CommandReboot, 423, "x", open},
-		{intent.CommandReboot, 200, "", open},
+		{next.CommandRefresh, 204, "", ""},
+		{next.CommandReboot, 204, "", ""},
+		{next.CommandRefresh, 200, "{}", open},
+		{next.CommandRefresh, 423, "Update lock held", next.RefusedLocked},
+		{next.CommandPrepare, 409, "x", next.RefusedState},
+		{next.CommandPrepare, 404, "Previously chosen Update no longer exists", next.RefusedMissing},
+		{next.CommandActivate, 404, "No update image applied to staging partition", next.RefusedMissing},
+		{next.CommandActivate, 404, "", next.RefusedUnsupported},
+		{next.CommandRefresh, 500, "Unable to start the update dispatcher: No such file or directory (os error 2) ", next.RefusedUnsupported},
+		{next.CommandRefresh, 500, "Unable to start the update dispatcher: Cannot allocate memory (os error 12) ", next.RefusedFailed},
+		{next.CommandRefresh, 408, "", unheard},
+		{next.CommandReboot, 408, "", unheard},
+		{next.CommandReboot, 408, "Request Timeout", open},
+		{next.CommandRefresh, 500, "Update dispatcher failed", next.RefusedFailed},
+		{next.CommandRefresh, 302, "", next.RefusedFailed},
+		{next.CommandRefresh, 503, "", next.RefusedFailed},
+		{next.CommandReboot, 500, "Failed to reboot, exit code: 1, stderr: x", open},
+		{next.CommandReboot, 404, "", open},
+		{next.CommandReboot, 423, "x", open},
+		{next.CommandReboot, 200, "", open},
 	} {
 		t.Run(string(c.command)+"/"+http.StatusText(c.status)+"/"+c.body, func(t *testing.T) {
 			err := canned{status: c.status, body: c.body}.client(t).Start(context.Background(), c.command)

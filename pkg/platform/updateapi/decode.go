@@ -7,7 +7,7 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/agent/next"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 )
 
@@ -82,49 +82,49 @@ func decodeOS(body []byte) (osRelease, error) {
 }
 
 // decodeStatus reads the body of GET /updates/status into the part of a host that it tells of.
-func decodeStatus(body []byte) (intent.Host, error) {
+func decodeStatus(body []byte) (next.Host, error) {
 	var s status
 	if err := decode(body, &s); err != nil {
-		return intent.Host{}, err
+		return next.Host{}, err
 	}
-	var h intent.Host
+	var h next.Host
 	var err error
 	if h.State, err = s.state(); err != nil {
-		return intent.Host{}, err
+		return next.Host{}, err
 	}
 	for _, v := range s.Available {
 		if err := checkVersion(v); err != nil {
-			return intent.Host{}, errors.WithMessage(err, "available_updates")
+			return next.Host{}, errors.WithMessage(err, "available_updates")
 		}
 	}
 	if s.Chosen != nil {
 		if err := checkVersion(s.Chosen.Version); err != nil {
-			return intent.Host{}, errors.WithMessage(err, "chosen_update")
+			return next.Host{}, errors.WithMessage(err, "chosen_update")
 		}
 		h.Chosen = s.Chosen.Version
 	}
 	if h.Staged, _, err = s.Staging.read(); err != nil {
-		return intent.Host{}, errors.WithMessage(err, "staging_partition")
+		return next.Host{}, errors.WithMessage(err, "staging_partition")
 	}
-	_, next, err := s.Active.read()
+	_, bootsNext, err := s.Active.read()
 	if err != nil {
-		return intent.Host{}, errors.WithMessage(err, "active_partition")
+		return next.Host{}, errors.WithMessage(err, "active_partition")
 	}
-	h.ForeignBoot = s.Active != nil && !next && h.State != intent.HostReady
+	h.ForeignBoot = s.Active != nil && !bootsNext && h.State != next.HostReady
 	if h.Last, err = s.Last.read(); err != nil {
-		return intent.Host{}, errors.WithMessage(err, "most_recent_command")
+		return next.Host{}, errors.WithMessage(err, "most_recent_command")
 	}
 	// A failed refresh leaves the old choice behind, next to Idle or in Staged and Ready.
-	refreshed := h.Last.Command == intent.CommandRefresh && h.Last.Success
-	h.ChosenKnown = refreshed && h.State != intent.HostIdle
-	h.SawNothing = refreshed && h.State == intent.HostIdle && len(s.Available) == 0
+	refreshed := h.Last.Command == next.CommandRefresh && h.Last.Success
+	h.ChosenKnown = refreshed && h.State != next.HostIdle
+	h.SawNothing = refreshed && h.State == next.HostIdle && len(s.Available) == 0
 	return h, nil
 }
 
 // decodeCutStatus reads what arrived of a status that is too long. That is so where a command printed megabytes, and
 // its output stands last: all that is judged stands in front of it, and the version that a prepare writes at its
 // beginning.
-func decodeCutStatus(body []byte) (intent.Host, error) {
+func decodeCutStatus(body []byte) (next.Host, error) {
 	// A character that was cut, escaped or not, is left out as well.
 	for left := range min(6, len(body)) {
 		closed := append(bytes.Clone(body[:len(body)-left]), `"}}`...)
@@ -137,7 +137,7 @@ func decodeCutStatus(body []byte) (intent.Host, error) {
 		}
 		return h, err
 	}
-	return intent.Host{}, errors.Errorf("it is longer than %d bytes", maxBody)
+	return next.Host{}, errors.Errorf("it is longer than %d bytes", maxBody)
 }
 
 // decode refuses an absent or null object, which encoding/json takes for an empty one.
@@ -152,12 +152,12 @@ func decode(body []byte, into any) error {
 	return nil
 }
 
-func (s *status) state() (intent.HostState, error) {
+func (s *status) state() (next.HostState, error) {
 	if s.State == nil {
 		return "", errors.New("update_state is missing")
 	}
-	switch state := intent.HostState(*s.State); state {
-	case intent.HostIdle, intent.HostAvailable, intent.HostStaged, intent.HostReady:
+	switch state := next.HostState(*s.State); state {
+	case next.HostIdle, next.HostAvailable, next.HostStaged, next.HostReady:
 		return state, nil
 	}
 	return "", errors.Errorf("unknown update_state %q", printable(*s.State))
@@ -178,16 +178,16 @@ func (p *partition) read() (version string, next bool, err error) {
 }
 
 // read turns the host's record of its last command into ours. Any of its fields may be null.
-func (c *command) read() (intent.LastCommand, error) {
-	var last intent.LastCommand
+func (c *command) read() (next.LastCommand, error) {
+	var last next.LastCommand
 	if c == nil {
 		return last, nil
 	}
 	if c.Type != nil {
-		switch last.Command = intent.Command(*c.Type); last.Command {
-		case intent.CommandRefresh, intent.CommandPrepare, intent.CommandActivate, intent.CommandDeactivate:
+		switch last.Command = next.Command(*c.Type); last.Command {
+		case next.CommandRefresh, next.CommandPrepare, next.CommandActivate, next.CommandDeactivate:
 		default:
-			return intent.LastCommand{}, errors.Errorf("unknown cmd_type %q", printable(*c.Type))
+			return next.LastCommand{}, errors.Errorf("unknown cmd_type %q", printable(*c.Type))
 		}
 	}
 	if c.Status != nil {
@@ -197,12 +197,12 @@ func (c *command) read() (intent.LastCommand, error) {
 			last.Success = c.Type != nil
 		case "Failed", "Unknown":
 		default:
-			return intent.LastCommand{}, errors.Errorf("unknown cmd_status %q", printable(*c.Status))
+			return next.LastCommand{}, errors.Errorf("unknown cmd_status %q", printable(*c.Status))
 		}
 	}
 	if c.Timestamp != nil {
 		if err := checkWord(*c.Timestamp); err != nil {
-			return intent.LastCommand{}, errors.WithMessage(err, "timestamp")
+			return next.LastCommand{}, errors.WithMessage(err, "timestamp")
 		}
 		last.Timestamp = *c.Timestamp
 	}
@@ -210,7 +210,7 @@ func (c *command) read() (intent.LastCommand, error) {
 	if c.Stderr != nil {
 		stderr = *c.Stderr
 	}
-	if last.Command == intent.CommandPrepare {
+	if last.Command == next.CommandPrepare {
 		last.Started = started(stderr)
 	}
 	if !last.Success {

@@ -12,7 +12,7 @@ import (
 
 	"gotest.tools/v3/assert"
 
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/agent/next"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/platform"
 )
@@ -38,12 +38,12 @@ func FuzzDecodeStatus(f *testing.F) {
 		_, _ = decodeCutStatus(body)
 		h, err := decodeStatus(body)
 		if err != nil {
-			if h != (intent.Host{}) {
+			if h != (next.Host{}) {
 				t.Errorf("an error with a host: %+v", h)
 			}
 			return
 		}
-		if h.State == intent.HostUninitialized || h.Locked {
+		if h.State == next.HostUninitialized || h.Locked {
 			t.Errorf("a status that none can be: %+v", h)
 		}
 		for _, v := range []string{h.Chosen, h.Staged, h.Last.Started} {
@@ -56,7 +56,7 @@ func FuzzDecodeStatus(f *testing.F) {
 				t.Errorf("text %q", s)
 			}
 		}
-		if h.ChosenKnown && (h.State == intent.HostIdle || h.Last.Command != intent.CommandRefresh || !h.Last.Success) {
+		if h.ChosenKnown && (h.State == next.HostIdle || h.Last.Command != next.CommandRefresh || !h.Last.Success) {
 			t.Errorf("a choice that isn't known: %+v", h)
 		}
 	})
@@ -107,7 +107,7 @@ func anError(t *testing.T, err error) {
 }
 
 // FuzzObserve: whatever a host answers to a look, it is an error that is fit for a log, or a host that
-// keeps every promise of intent.Host and whose facts an agent can report.
+// keeps every promise of next.Host and whose facts an agent can report.
 func FuzzObserve(f *testing.F) {
 	const id = "8f1f4a3e-6f0c-4c39-9a55-0d7a4c7d2b11"
 	staged := `{"update_state":"Staged","available_updates":["1.27.0"],"chosen_update":{"arch":"x86_64","version":"1.27.0","variant":"v"},"active_partition":{"image":{"arch":"x86_64","version":"1.26.1","variant":"v"},"next_to_boot":false},"staging_partition":{"image":{"arch":"x86_64","version":"1.27.0","variant":"v"},"next_to_boot":false},"most_recent_command":{"cmd_type":"prepare","cmd_status":"Failed","timestamp":"2026-09-20T10:08:58.766493367Z","exit_status":1,"stderr":"Starting update to 1.27.0\nFailed writing update data to disk: x\n"}}`
@@ -144,7 +144,7 @@ func FuzzObserve(f *testing.F) {
 			assert.Equal(t, a.sent[i], want)
 		}
 		if err != nil {
-			assert.Equal(t, h, intent.Host{})
+			assert.Equal(t, h, next.Host{})
 			anError(t, err)
 			return
 		}
@@ -158,26 +158,26 @@ func FuzzObserve(f *testing.F) {
 			assert.Assert(t, len(s) <= maxLine && s == printable(s), "%q", s)
 		}
 		switch h.State {
-		case intent.HostUninitialized:
+		case next.HostUninitialized:
 			assert.Assert(t, h.Locked == (status == 423) && h.Locked != (status == 404))
-			assert.Equal(t, h, intent.Host{BootID: h.BootID, Version: h.Version, Variant: h.Variant, Arch: h.Arch, Locked: h.Locked})
-		case intent.HostIdle, intent.HostAvailable, intent.HostStaged, intent.HostReady:
+			assert.Equal(t, h, next.Host{BootID: h.BootID, Version: h.Version, Variant: h.Variant, Arch: h.Arch, Locked: h.Locked})
+		case next.HostIdle, next.HostAvailable, next.HostStaged, next.HostReady:
 			assert.Assert(t, status == 200 && !h.Locked)
 		default:
 			t.Fatalf("state %q", h.State)
 		}
 		switch h.Last.Command {
-		case "", intent.CommandRefresh, intent.CommandPrepare, intent.CommandActivate, intent.CommandDeactivate:
+		case "", next.CommandRefresh, next.CommandPrepare, next.CommandActivate, next.CommandDeactivate:
 		default:
 			t.Fatalf("command %q", h.Last.Command)
 		}
-		assert.Assert(t, !h.ChosenKnown || h.Last.Command == intent.CommandRefresh && h.Last.Success && h.State != intent.HostIdle)
+		assert.Assert(t, !h.ChosenKnown || h.Last.Command == next.CommandRefresh && h.Last.Success && h.State != next.HostIdle)
 		assert.Assert(t, !h.Last.Success || h.Last.Command != "" && h.Last.Problem == "")
-		assert.Assert(t, h.Last.Started == "" || h.Last.Command == intent.CommandPrepare)
-		assert.Assert(t, !h.ForeignBoot || h.State != intent.HostReady && h.State != intent.HostUninitialized)
+		assert.Assert(t, h.Last.Started == "" || h.Last.Command == next.CommandPrepare)
+		assert.Assert(t, !h.ForeignBoot || h.State != next.HostReady && h.State != next.HostUninitialized)
 		// Another process reads these facts from a Node.
 		encoded := map[string]string{}
-		for k, v := range marker.EncodeReport(intent.FactsOf(intent.View{Host: h}, "v1")) {
+		for k, v := range marker.EncodeReport(next.FactsOf(next.View{Host: h}, "v1")) {
 			encoded[string(k)] = v
 		}
 		r, problems := marker.DecodeReport(encoded)
@@ -199,7 +199,7 @@ func FuzzStart(f *testing.F) {
 	f.Add(byte(4), 404, []byte(nil))
 	f.Add(byte(2), 302, []byte(strings.Repeat("x", 300)))
 	f.Add(byte(5), 200, []byte("{}"))
-	commands := []intent.Command{intent.CommandRefresh, intent.CommandPrepare, intent.CommandActivate, intent.CommandDeactivate, intent.CommandReboot, "defragment"}
+	commands := []next.Command{next.CommandRefresh, next.CommandPrepare, next.CommandActivate, next.CommandDeactivate, next.CommandReboot, "defragment"}
 	paths := []string{"refresh-updates", "prepare-update", "activate-update", "deactivate-update", "reboot"}
 	f.Fuzz(func(t *testing.T, which byte, status int, body []byte) {
 		n := int(which) % len(commands)
@@ -221,19 +221,19 @@ func FuzzStart(f *testing.F) {
 		anError(t, err)
 		var refused *platform.RefusedError
 		if !errors.As(err, &refused) {
-			assert.Assert(t, commands[n] == intent.CommandReboot || status < 300 || len(body) > maxBody, "%v", err)
+			assert.Assert(t, commands[n] == next.CommandReboot || status < 300 || len(body) > maxBody, "%v", err)
 			return
 		}
-		assert.Assert(t, commands[n] != intent.CommandReboot && status >= 300)
+		assert.Assert(t, commands[n] != next.CommandReboot && status >= 300)
 		assert.Equal(t, refused.Command, commands[n])
 		assert.Assert(t, len(refused.Body) <= maxLine && refused.Body == printable(refused.Body))
 		blank := strings.TrimSpace(string(body)) == ""
-		want := map[int]intent.Refused{423: intent.RefusedLocked, 409: intent.RefusedState, 404: intent.RefusedMissing}[status]
+		want := map[int]next.Refused{423: next.RefusedLocked, 409: next.RefusedState, 404: next.RefusedMissing}[status]
 		switch {
 		case status == 404 && blank, status == 500 && bytes.HasPrefix(body, []byte("Unable to start the update dispatcher: ")):
-			want = intent.RefusedUnsupported
+			want = next.RefusedUnsupported
 		case want == "":
-			want = intent.RefusedFailed
+			want = next.RefusedFailed
 		}
 		assert.Equal(t, refused.Why, want)
 	})

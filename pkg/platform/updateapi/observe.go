@@ -6,7 +6,7 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/agent/next"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/platform"
 )
 
@@ -17,21 +17,21 @@ const (
 
 // Observe implements platform.Host. The boot ID is read once: a socket belongs to one boot, so no
 // reboot can come between it and the answers.
-func (c *Client) Observe(ctx context.Context) (intent.Host, error) {
+func (c *Client) Observe(ctx context.Context) (next.Host, error) {
 	id, err := c.bootID()
 	if err != nil {
-		return intent.Host{}, err
+		return next.Host{}, err
 	}
 	if err := checkBootID(id); err != nil {
-		return intent.Host{}, err
+		return next.Host{}, err
 	}
 	release, err := c.os(ctx)
 	if err != nil {
-		return intent.Host{}, err
+		return next.Host{}, err
 	}
 	h, err := c.status(ctx)
 	if err != nil {
-		return intent.Host{}, err
+		return next.Host{}, err
 	}
 	h.BootID = id
 	h.Version, h.Variant, h.Arch = release.Version, release.Variant, release.Arch
@@ -53,10 +53,10 @@ func (c *Client) os(ctx context.Context) (osRelease, error) {
 	return o, misunderstood(pathOS, a, err)
 }
 
-func (c *Client) status(ctx context.Context) (intent.Host, error) {
+func (c *Client) status(ctx context.Context) (next.Host, error) {
 	a, err := c.exchange(ctx, http.MethodGet, pathStatus)
 	if err != nil {
-		return intent.Host{}, err
+		return next.Host{}, err
 	}
 	switch {
 	case a.status == http.StatusOK:
@@ -67,11 +67,11 @@ func (c *Client) status(ctx context.Context) (intent.Host, error) {
 		h, err := decodeStatus(a.body)
 		return h, misunderstood(pathStatus, a, err)
 	case a.status == http.StatusLocked:
-		return intent.Host{Locked: true}, nil
+		return next.Host{Locked: true}, nil
 	case a.status == http.StatusNotFound && !a.empty():
-		return intent.Host{State: intent.HostUninitialized}, nil
+		return next.Host{State: next.HostUninitialized}, nil
 	}
-	return intent.Host{}, unexpected(pathStatus, a)
+	return next.Host{}, unexpected(pathStatus, a)
 }
 
 // unexpected is the error for an answer that no look can use.

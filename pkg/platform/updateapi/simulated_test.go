@@ -12,7 +12,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/hostsim"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/agent/next"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/platform"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/platform/updateapi"
 )
@@ -76,14 +76,14 @@ func (s *simulated) impatient() *updateapi.Client {
 	})
 }
 
-func (s *simulated) observe() intent.Host {
+func (s *simulated) observe() next.Host {
 	s.t.Helper()
 	h, err := s.Observe(context.Background())
 	assert.NilError(s.t, err)
 	return h
 }
 
-func (s *simulated) start(commands ...intent.Command) {
+func (s *simulated) start(commands ...next.Command) {
 	s.t.Helper()
 	for _, c := range commands {
 		assert.NilError(s.t, s.Start(context.Background(), c))
@@ -91,7 +91,7 @@ func (s *simulated) start(commands ...intent.Command) {
 	}
 }
 
-func (s *simulated) refused(c intent.Command, why intent.Refused, body string) {
+func (s *simulated) refused(c next.Command, why next.Refused, body string) {
 	s.t.Helper()
 	var r *platform.RefusedError
 	err := s.Start(context.Background(), c)
@@ -116,74 +116,74 @@ func (s *simulated) goesDown() {
 // A whole update, as the client sees it.
 func TestUpdate(t *testing.T) {
 	s := simulate(t)
-	want := intent.Host{BootID: s.host.BootID(), Version: "1.26.1", Variant: variant, Arch: arch}
+	want := next.Host{BootID: s.host.BootID(), Version: "1.26.1", Variant: variant, Arch: arch}
 	assert.DeepEqual(t, s.observe(), want)
 
-	s.start(intent.CommandRefresh)
-	want.State, want.Chosen, want.ChosenKnown = intent.HostAvailable, "1.27.0", true
-	want.Last = intent.LastCommand{Command: intent.CommandRefresh, Success: true, Timestamp: "2026-09-20T10:00:00Z"}
+	s.start(next.CommandRefresh)
+	want.State, want.Chosen, want.ChosenKnown = next.HostAvailable, "1.27.0", true
+	want.Last = next.LastCommand{Command: next.CommandRefresh, Success: true, Timestamp: "2026-09-20T10:00:00Z"}
 	assert.DeepEqual(t, s.observe(), want)
 
-	s.start(intent.CommandPrepare)
-	want.State, want.Staged, want.ChosenKnown = intent.HostStaged, "1.27.0", false
-	want.Last = intent.LastCommand{
-		Command: intent.CommandPrepare, Success: true, Timestamp: "2026-09-20T10:00:01Z", Started: "1.27.0",
+	s.start(next.CommandPrepare)
+	want.State, want.Staged, want.ChosenKnown = next.HostStaged, "1.27.0", false
+	want.Last = next.LastCommand{
+		Command: next.CommandPrepare, Success: true, Timestamp: "2026-09-20T10:00:01Z", Started: "1.27.0",
 	}
 	assert.DeepEqual(t, s.observe(), want)
 
-	s.start(intent.CommandActivate)
-	want.State = intent.HostReady
-	want.Last = intent.LastCommand{Command: intent.CommandActivate, Success: true, Timestamp: "2026-09-20T10:00:02Z"}
+	s.start(next.CommandActivate)
+	want.State = next.HostReady
+	want.Last = next.LastCommand{Command: next.CommandActivate, Success: true, Timestamp: "2026-09-20T10:00:02Z"}
 	assert.DeepEqual(t, s.observe(), want)
 
-	s.start(intent.CommandDeactivate)
-	assert.Equal(t, s.observe().State, intent.HostStaged)
-	s.start(intent.CommandActivate, intent.CommandReboot)
+	s.start(next.CommandDeactivate)
+	assert.Equal(t, s.observe().State, next.HostStaged)
+	s.start(next.CommandActivate, next.CommandReboot)
 	s.goesDown()
 	s.host.Boot()
 	got := s.observe()
 	assert.Assert(t, got.BootID != want.BootID)
-	assert.DeepEqual(t, got, intent.Host{BootID: s.host.BootID(), Version: "1.27.0", Variant: variant, Arch: arch})
+	assert.DeepEqual(t, got, next.Host{BootID: s.host.BootID(), Version: "1.27.0", Variant: variant, Arch: arch})
 }
 
 func TestLocked(t *testing.T) {
 	s := simulate(t, func(c *hostsim.Config) { c.Latencies.Refresh = time.Minute })
-	s.start(intent.CommandRefresh)
+	s.start(next.CommandRefresh)
 	assert.DeepEqual(t, s.observe(),
-		intent.Host{BootID: s.host.BootID(), Version: "1.26.1", Variant: variant, Arch: arch, Locked: true})
-	s.refused(intent.CommandPrepare, intent.RefusedLocked, "Update lock held")
+		next.Host{BootID: s.host.BootID(), Version: "1.26.1", Variant: variant, Arch: arch, Locked: true})
+	s.refused(next.CommandPrepare, next.RefusedLocked, "Update lock held")
 	s.clock.Step(time.Minute)
-	assert.Equal(t, s.observe().State, intent.HostAvailable)
+	assert.Equal(t, s.observe().State, next.HostAvailable)
 }
 
 func TestRefusals(t *testing.T) {
 	s := simulate(t)
-	s.refused(intent.CommandPrepare, intent.RefusedState, "Update action not allowed according to update state")
-	s.start(intent.CommandRefresh, intent.CommandPrepare)
+	s.refused(next.CommandPrepare, next.RefusedState, "Update action not allowed according to update state")
+	s.start(next.CommandRefresh, next.CommandPrepare)
 	s.repo.Withdraw(variant, arch, "1.27.0")
-	s.start(intent.CommandRefresh)
-	s.refused(intent.CommandPrepare, intent.RefusedMissing, "Previously chosen Update no longer exists")
+	s.start(next.CommandRefresh)
+	s.refused(next.CommandPrepare, next.RefusedMissing, "Previously chosen Update no longer exists")
 	// Nothing chosen, and that is known.
 	h := s.observe()
 	assert.Assert(t, h.ChosenKnown)
 	assert.Equal(t, h.Chosen, "")
 	s.faults(hostsim.Fault{ID: hostsim.F25})
-	s.refused(intent.CommandRefresh, intent.RefusedUnsupported,
+	s.refused(next.CommandRefresh, next.RefusedUnsupported,
 		"Unable to start the update dispatcher: No such file or directory (os error 2)")
-	assert.Equal(t, s.observe().State, intent.HostUninitialized)
+	assert.Equal(t, s.observe().State, next.HostUninitialized)
 	s.faults(hostsim.Fault{ID: hostsim.F25, Variant: "routes"})
-	s.refused(intent.CommandRefresh, intent.RefusedUnsupported, "")
+	s.refused(next.CommandRefresh, next.RefusedUnsupported, "")
 	_, err := s.Observe(context.Background())
 	assert.ErrorContains(t, err, "get /os: the api has no such route: the os is older than 0.4.1")
 }
 
 func TestStaleChoiceIsNotKnown(t *testing.T) {
 	s := simulate(t)
-	s.start(intent.CommandRefresh)
+	s.start(next.CommandRefresh)
 	s.faults(hostsim.Fault{ID: hostsim.F3})
-	s.start(intent.CommandRefresh)
+	s.start(next.CommandRefresh)
 	h := s.observe()
-	assert.Equal(t, h.State, intent.HostIdle)
+	assert.Equal(t, h.State, next.HostIdle)
 	assert.Equal(t, h.Chosen, "1.27.0")
 	assert.Assert(t, !h.ChosenKnown && !h.Last.Success)
 	assert.Equal(t, h.Last.Problem, "Metadata error: Failed to fetch https://updates.bottlerocket.aws/2020-07-07/"+
@@ -192,23 +192,23 @@ func TestStaleChoiceIsNotKnown(t *testing.T) {
 
 func TestPrepareOutcomes(t *testing.T) {
 	s := simulate(t)
-	s.start(intent.CommandRefresh)
+	s.start(next.CommandRefresh)
 	s.faults(hostsim.Fault{ID: hostsim.F4, Variant: "target"})
-	s.start(intent.CommandPrepare)
+	s.start(next.CommandPrepare)
 	h := s.observe()
 	assert.Equal(t, h.Last.Started, "1.27.0")
 	assert.Equal(t, h.Last.Problem, "Target not found: bottlerocket-boot.ext4.lz4")
 	// Another version than the one that the host then says is staged.
 	s.faults(hostsim.Fault{ID: hostsim.F9, Version: "1.26.0"})
-	s.start(intent.CommandPrepare)
+	s.start(next.CommandPrepare)
 	h = s.observe()
 	assert.Equal(t, h.Staged, "1.27.0")
 	assert.Equal(t, h.Last.Started, "1.26.0")
 	// None at all.
 	s.faults(hostsim.Fault{ID: hostsim.F7})
-	s.start(intent.CommandPrepare)
+	s.start(next.CommandPrepare)
 	h = s.observe()
-	assert.Equal(t, h.State, intent.HostStaged)
+	assert.Equal(t, h.State, next.HostStaged)
 	assert.Equal(t, h.Last.Started, "")
 	assert.Assert(t, h.Last.Success)
 }
@@ -216,7 +216,7 @@ func TestPrepareOutcomes(t *testing.T) {
 func TestForeignBoot(t *testing.T) {
 	s := simulate(t)
 	assert.NilError(t, s.host.ApplyOutside("1.28.0"))
-	s.start(intent.CommandRefresh)
+	s.start(next.CommandRefresh)
 	assert.Assert(t, s.observe().ForeignBoot)
 }
 
@@ -226,25 +226,25 @@ func TestReboot(t *testing.T) {
 	var refused *platform.RefusedError
 	var gone *platform.GoneError
 	s.faults(hostsim.Fault{ID: hostsim.F14})
-	err := s.Start(ctx, intent.CommandReboot)
+	err := s.Start(ctx, next.CommandReboot)
 	assert.ErrorContains(t, err, "post /actions/reboot: whether it began is open after the answer 500: Failed to reboot, exit code: 1")
 	assert.Assert(t, !errors.As(err, &refused))
 	for _, v := range []string{"eof", "reset"} {
 		s.faults(hostsim.Fault{ID: hostsim.F15, Variant: v})
-		err = s.Start(ctx, intent.CommandReboot)
+		err = s.Start(ctx, next.CommandReboot)
 		assert.ErrorContains(t, err, "post /actions/reboot: ")
 		assert.Assert(t, !errors.As(err, &refused) && !errors.As(err, &gone), "%v", err)
 		s.goesDown()
 	}
 	s.faults(hostsim.Fault{ID: hostsim.F12})
-	err = s.impatient().Start(ctx, intent.CommandReboot)
+	err = s.impatient().Start(ctx, next.CommandReboot)
 	assert.ErrorIs(t, err, context.DeadlineExceeded)
 	assert.Assert(t, !errors.As(err, &refused))
 }
 
 func TestHungSocket(t *testing.T) {
 	s := simulate(t)
-	s.start(intent.CommandRefresh)
+	s.start(next.CommandRefresh)
 	for v, want := range map[string]string{
 		"silent": "deadline exceeded", "headers": "read the body of the 200 answer: context deadline exceeded", "truncated": "unexpected EOF",
 	} {
@@ -261,12 +261,12 @@ func TestCallerMayCancel(t *testing.T) {
 	cancel()
 	_, err := s.Observe(ctx)
 	assert.ErrorIs(t, err, context.Canceled)
-	assert.ErrorIs(t, s.Start(ctx, intent.CommandRefresh), context.Canceled)
+	assert.ErrorIs(t, s.Start(ctx, next.CommandRefresh), context.Canceled)
 }
 
 func TestMalformedAnswers(t *testing.T) {
 	s := simulate(t)
-	s.start(intent.CommandRefresh)
+	s.start(next.CommandRefresh)
 	for variant, want := range map[string]string{
 		"cut": "decode body", "html": `"<html> <body>It works!</body> </html>": body is not a json object`, "empty": "not a json object",
 		"types": "decode body", "state": `unknown update_state "Rebooting"`, "command": `unknown cmd_type "defragment"`,
@@ -278,7 +278,7 @@ func TestMalformedAnswers(t *testing.T) {
 			h, err := s.Observe(context.Background())
 			assert.ErrorContains(t, err, "get /updates/status: ")
 			assert.ErrorContains(t, err, want)
-			assert.DeepEqual(t, h, intent.Host{})
+			assert.DeepEqual(t, h, next.Host{})
 		})
 	}
 	for _, variant := range []string{"cut", "html", "types", "version"} {
@@ -289,7 +289,7 @@ func TestMalformedAnswers(t *testing.T) {
 	s.faults(hostsim.Fault{ID: hostsim.F13, Variant: "extra"})
 	assert.Equal(t, s.observe().Chosen, "1.27.0")
 	s.faults(hostsim.Fault{ID: hostsim.F13, Variant: "nulls"})
-	assert.DeepEqual(t, s.observe().Last, intent.LastCommand{Command: intent.CommandRefresh, Timestamp: "2026-09-20T10:00:02Z"})
+	assert.DeepEqual(t, s.observe().Last, next.LastCommand{Command: next.CommandRefresh, Timestamp: "2026-09-20T10:00:02Z"})
 }
 
 func TestSocketGoneAndBack(t *testing.T) {
@@ -303,7 +303,7 @@ func TestSocketGoneAndBack(t *testing.T) {
 		_, err := s.Observe(ctx)
 		assert.Assert(t, errors.As(err, &gone), "%v", err)
 		assert.Equal(t, gone.Path, s.socket)
-		err = s.Start(ctx, intent.CommandReboot)
+		err = s.Start(ctx, next.CommandReboot)
 		assert.Assert(t, errors.As(err, &gone), "%v", err)
 	}
 	check() // refused
@@ -324,7 +324,7 @@ func TestInProcess(t *testing.T) {
 	h, err := c.Observe(ctx)
 	assert.NilError(t, err)
 	assert.DeepEqual(t, h, s.observe())
-	assert.NilError(t, c.Start(ctx, intent.CommandReboot))
+	assert.NilError(t, c.Start(ctx, next.CommandReboot))
 	assert.Equal(t, len(s.down), 1)
 	s.faults(hostsim.Fault{ID: hostsim.F28})
 	_, err = c.Observe(ctx)

@@ -7,17 +7,17 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/agent/next"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/platform"
 )
 
 // actions are the paths of the commands.
-var actions = map[intent.Command]string{
-	intent.CommandRefresh:    "/actions/refresh-updates",
-	intent.CommandPrepare:    "/actions/prepare-update",
-	intent.CommandActivate:   "/actions/activate-update",
-	intent.CommandDeactivate: "/actions/deactivate-update",
-	intent.CommandReboot:     "/actions/reboot",
+var actions = map[next.Command]string{
+	next.CommandRefresh:    "/actions/refresh-updates",
+	next.CommandPrepare:    "/actions/prepare-update",
+	next.CommandActivate:   "/actions/activate-update",
+	next.CommandDeactivate: "/actions/deactivate-update",
+	next.CommandReboot:     "/actions/reboot",
 }
 
 // noDispatcher and noSuchFile are in the answer of an image that was built without in-place updates: it lacks the
@@ -28,7 +28,7 @@ const (
 )
 
 // Start implements platform.Host.
-func (c *Client) Start(ctx context.Context, cmd intent.Command) error {
+func (c *Client) Start(ctx context.Context, cmd next.Command) error {
 	path, ok := actions[cmd]
 	if !ok {
 		return errors.Errorf("start %q: no such command", string(cmd))
@@ -44,7 +44,7 @@ func (c *Client) Start(ctx context.Context, cmd intent.Command) error {
 		return &platform.UnheardError{Command: cmd}
 	}
 	line := oneLine(string(a.body))
-	if cmd == intent.CommandReboot || a.status < 300 {
+	if cmd == next.CommandReboot || a.status < 300 {
 		// A machine that says that it failed to reboot may go down for all that; and a success that
 		// isn't the documented one tells as little.
 		return errors.Errorf("post %s: whether it began is open after the answer %d: %s", path, a.status, line)
@@ -53,20 +53,20 @@ func (c *Client) Start(ctx context.Context, cmd intent.Command) error {
 }
 
 // refusal sorts the answers that say no to an update command.
-func refusal(a answer) intent.Refused {
+func refusal(a answer) next.Refused {
 	switch {
 	case a.status == http.StatusLocked:
-		return intent.RefusedLocked
+		return next.RefusedLocked
 	case a.status == http.StatusConflict:
-		return intent.RefusedState
+		return next.RefusedState
 	case a.status == http.StatusNotFound && a.empty():
-		return intent.RefusedUnsupported
+		return next.RefusedUnsupported
 	case a.status == http.StatusNotFound:
-		return intent.RefusedMissing
+		return next.RefusedMissing
 	case a.status == http.StatusInternalServerError && lacksDispatcher(string(a.body)):
-		return intent.RefusedUnsupported
+		return next.RefusedUnsupported
 	}
-	return intent.RefusedFailed
+	return next.RefusedFailed
 }
 
 func lacksDispatcher(body string) bool {

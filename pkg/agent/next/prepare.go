@@ -1,4 +1,4 @@
-package intent
+package next
 
 import "github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 

@@ -1,0 +1,98 @@
+package next
+
+import (
+	"time"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
+)
+
+// settle waits for a command that this process asked for and that hasn't shown its end yet.
+func settle(v View, c Command) (Step, bool) {
+	a := v.Asked
+	if a.Command == "" || a.Command != c {
+		return Step{}, false
+	}
+	if v.Host.Locked {
+		return wait(pace(v)), true
+	}
+	if v.Host.Last.Timestamp == a.Before && a.Unchanged < unchangedLooks {
+		return wait(pace(v)), true
+	}
+	return Step{}, false
+}
+
+// ended tells if the command that this process asked for has ended, and if it left no record of it.
+func ended(v View, c Command) (done, died bool) {
+	a := v.Asked
+	if a.Command != c || a.ID != v.Intent.ID || v.Host.Locked {
+		return false, false
+	}
+	if v.Host.Last.Timestamp == a.Before {
+		return a.Unchanged >= unchangedLooks, true
+	}
+	return v.Host.Last.Command == c, false
+}
+
+// pace is how soon to look again at a command of this agent's own: at once while it may be a short one,
+// seldom once it is a long one.
+func pace(v View) time.Duration {
+	if v.Now.Sub(v.Asked.At) > shortCommand {
+		return pollLocked
+	}
+	return pollActive
+}
+
+// locked waits for a host that is busy with a command, patiently but not for ever.
+func locked(v View, answer marker.State) Step {
+	if answer != marker.StateError && !v.LockedSince.IsZero() && v.Now.Sub(v.LockedSince) > intent.BusyPatience {
+		return report(marker.StateError, "the host has been busy with another command for more than %s", intent.BusyPatience)
+	}
+	if v.Asked.ID == v.Intent.ID {
+		return wait(pace(v))
+	}
+	return wait(pollLocked)
+}
+
+// busy begins an intent, or takes up what an earlier process began. The words of the latter are this
+// process's own, so that the write changes something: one that doesn't leaves the resourceVersion as it
+// is, and an answer that the earlier process had on its way could still follow it.
+func busy(v View, answer marker.State) Step {
+	if answer != marker.StateBusy {
+		return report(marker.StateBusy, "")
+	}
+	return report(marker.StateBusy, "taken up by the agent that started at %s", v.Started.UTC().Format(time.RFC3339Nano))
+}
+
+// ask writes busy before it touches the host.
+func ask(v View, answer marker.State, c Command) Step {
+	if answer != marker.StateBusy || v.Affirmed != v.Intent.ID {
+		return busy(v, answer)
+	}
+	if step, ok := settle(v, c); ok && v.Asked.ID == v.Intent.ID {
+		return step
+	}
+	return command(c)
+}
+
+// vanished says why a command that was asked for left no record.
+func vanished(a Asked) string {
+	if a.Refused != "" {
+		return "the host refused: " + a.Refused
+	}
+	return "the host's command ended without a record"
+}
+
+func problem(h Host) string {
+	if h.Last.Problem == "" {
+		return "the host said nothing"
+	}
+	return h.Last.Problem
+}
+
+func orUnknown(version string) string {
+	if version == "" {
+		return "an unknown version"
+	}
+	return version
+}
