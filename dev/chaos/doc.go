@@ -4,7 +4,7 @@
 // It has three parts that know little of each other. A plan is a sequence of faults drawn from a seed
 // (plan.go). The run (run.go) starts the whole product with simulated machines, releases versions one
 // after the other for as long as faults strike, and then waits for rest. The judge (judge.go) reads the
-// audit log and says which of the promises of the design were broken; it asks neither the operator nor
+// audit log and says which of the promises were broken; it asks neither the operator nor
 // the cluster.
 //
 // What a seed fixes is which faults strike, in which order, at whom and with which pauses. It can't fix

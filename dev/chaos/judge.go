@@ -23,7 +23,7 @@ type Terms struct {
 
 // Violation is a promise that was broken.
 type Violation struct {
-	// Promise is its name in the design.
+	// Promise is its name in docs/safety.md#the-promises.
 	Promise string
 	Node    string
 	At      time.Time
@@ -84,7 +84,7 @@ func (s *story) inOutage(from, to time.Time) bool {
 
 // Invariant is one promise and what holds a log to it.
 type Invariant struct {
-	// Promise is its name in the design; "log" is for the log itself, "writers" for the table of
+	// Promise is its name in docs/safety.md#the-promises; "log" is for the log itself, "writers" for the table of
 	// keys, and "refusals" for looking again after a conflict.
 	Promise string
 	hold    func(*story)

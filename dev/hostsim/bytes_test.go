@@ -6,7 +6,7 @@ import (
 	"gotest.tools/v3/assert"
 )
 
-// The examples of the Update API's notes, byte for byte.
+// The answers of docs/host-api.md#status, byte for byte.
 const (
 	exampleOS        = `{"arch":"x86_64","build_id":"943d9a41","pretty_name":"Bottlerocket OS 1.26.1 (aws-k8s-1.31)","variant_id":"aws-k8s-1.31","version_id":"1.26.1"}`
 	exampleFresh     = `{"update_state":"Idle","available_updates":[],"chosen_update":null,"active_partition":{"image":{"arch":"x86_64","version":"1.26.1","variant":"aws-k8s-1.31"},"next_to_boot":true},"staging_partition":null,"most_recent_command":null}`

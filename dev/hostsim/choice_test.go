@@ -69,7 +69,7 @@ func rel(versions ...string) []Release {
 	return out
 }
 
-// The numbers are those of the Update API's notes on the default schedule.
+// The schedule is the default one of docs/host-api.md#which-version-is-chosen.
 func TestDefaultWaves(t *testing.T) {
 	start := time.Date(2026, 9, 1, 0, 0, 0, 0, time.UTC)
 	waves := DefaultWaves(start)

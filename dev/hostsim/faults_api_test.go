@@ -1,6 +1,7 @@
 package hostsim
 
 import (
+	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -8,8 +9,8 @@ import (
 	"gotest.tools/v3/assert"
 )
 
-// faultsAtTheAPI has one test for each fault of the Update API's notes (section 7): it brings the fault
-// about and asserts its exact symptom, in literals of its own. variant is empty for a fault that has none.
+// faultsAtTheAPI has one test for each fault of docs/host-api.md#faults: it brings the fault about
+// and asserts its exact symptom, in literals of its own. variant is empty for a fault that has none.
 var faultsAtTheAPI = map[FaultID]func(t *testing.T, variant string){
 	F1:  foreignCommandHoldsTheLock,
 	F2:  lockIsNeverReleased,
@@ -48,11 +49,14 @@ var faultsAtTheAPI = map[FaultID]func(t *testing.T, variant string){
 	F35: commandPrintsMegabytes,
 }
 
-// Every fault from F1 to F35, and every variant that can be set, shows at the API as it should.
+// Every fault from F1 to F35, and every variant that can be set, is on the page and shows at the API as it should.
 func TestFaultsAtTheAPI(t *testing.T) {
+	page, err := os.ReadFile("../../docs/host-api.md")
+	assert.NilError(t, err)
 	ran := map[FaultID]bool{}
 	for n := 1; n <= 35; n++ {
 		id := FaultID("F" + strconv.Itoa(n))
+		assert.Check(t, strings.Contains(string(page), "| `"+string(id)+"` |"), "docs/host-api.md has no line for %s", id)
 		test := faultsAtTheAPI[id]
 		if test == nil {
 			t.Errorf("%s has no test", id)

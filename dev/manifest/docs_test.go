@@ -30,6 +30,7 @@ const (
 	annotationsPage = "docs/reference/annotations.md"
 	reasonsPage     = "docs/reference/reasons.md"
 	metricsPage     = "docs/reference/metrics.md"
+	designPage      = "docs/design.md"
 	operationsPage  = "docs/operations.md"
 	uninstallPage   = "docs/uninstall.md"
 )
@@ -192,6 +193,23 @@ func TestDocsPhases(t *testing.T) {
 		want = append(want, string(p))
 	}
 	assert.DeepEqual(t, firsts(t, operationsPage, "phases"), want)
+}
+
+func TestDocsActs(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("| act | in the phases | new intent | next phase |\n|---|---|---|---|\n")
+	for _, t := range intent.Transitions() {
+		var from []string
+		for _, p := range t.From {
+			from = append(from, string(p))
+		}
+		action := string(t.Issues)
+		if action != "" {
+			action = "`" + action + "`"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", t.Act, strings.Join(from, ", "), action, t.To)
+	}
+	same(t, designPage, "acts", b.String())
 }
 
 // pages are all documents of this repository.

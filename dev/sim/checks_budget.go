@@ -92,7 +92,7 @@ func (w *world) holdsSlot(n *corev1.Node) bool {
 	return ok
 }
 
-// lost is the design's definition, by the clock of the controller when it decided. Not every controller has
+// lost is as docs/design.md#the-life-of-a-node has it, by the clock of the controller when it decided. Not every controller has
 // seen yet what an agent or a kubelet says now: certain leaves out who may be coming back.
 func (c *checks) lost(n *corev1.Node, p *controllerProcess, certain bool) bool {
 	if !certain && c.outOfReach(n, p) {

@@ -1,5 +1,5 @@
 // Package sim plays whole rollouts in one process on a virtual clock, without Kubernetes, and looks for one that
-// breaks a promise of the operator (design, section 4; docs/safety.md). What takes real time on a real control
+// breaks a promise of the operator (docs/safety.md#the-promises). What takes real time on a real control
 // plane is dev/simcluster. It is test support and no part of the product.
 //
 // Real in it are policy.Plan and policy.Work, kube.Cluster, kube.Policy, drain.Drainer and controller.Term, the agent

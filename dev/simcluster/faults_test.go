@@ -73,7 +73,7 @@ func once(id hostsim.FaultID, variant string) hostsim.Fault {
 	return hostsim.Fault{ID: id, Variant: variant, Count: 1}
 }
 
-// faultLines are all faults of reference/update-api, and one machine without any.
+// faultLines are all faults of docs/host-api.md#faults, and one machine without any.
 func faultLines() []faultLine {
 	v0, v1, v2 := version(0), version(1), version(2)
 	updated, failed := v1+" Updated", func(r plan.Reason) string { return v1 + " " + string(r) + ", " }

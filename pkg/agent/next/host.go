@@ -44,11 +44,11 @@ type Host struct {
 	State HostState
 	// Chosen is the version that the host would prepare; empty when none is chosen. It is only
 	// meaningful when Last is a successful refresh and State is not HostIdle, which ChosenKnown says:
-	// a failed refresh leaves an old choice behind (update-api: "What each command runs").
+	// a failed refresh leaves an old choice behind (docs/host-api.md#what-each-command-runs).
 	Chosen      string
 	ChosenKnown bool
 	// SawNothing: Last is a successful refresh after which the host names no release at all, not even the one that it
-	// runs. The first refresh of a boot that didn't look is recorded so (update-api: F34).
+	// runs. The first refresh of a boot that didn't look is recorded so (docs/host-api.md: F34).
 	SawNothing bool
 	// Staged is the version that the host recorded for its inactive set; empty when there is none.
 	// The record can be wrong; Last.Started tells what was really written.

@@ -9,7 +9,7 @@ import (
 
 const (
 	// unchangedLooks is how often an unlocked host may show no new record after a command was accepted
-	// before the command counts as dead (update-api section 1, rule 5).
+	// before the command counts as dead (docs/host-api.md#commands, rule 5).
 	unchangedLooks = 3
 
 	// activateAgain is how long after an activation that failed on the repository the next one is asked for, and lastTry

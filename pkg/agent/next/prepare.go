@@ -142,7 +142,7 @@ func proven(v View) bool {
 }
 
 // overwritten reports whether the last command was a prepare of something else, or one that failed. The host's record
-// of what is staged names its own choice, also where another version was written (update-api, F9), so it is no proof
+// of what is staged names its own choice, also where another version was written (docs/host-api.md: F9), so it is no proof
 // then.
 func overwritten(h Host, target string) bool {
 	return h.Last.Command == CommandPrepare && (!h.Last.Success || h.Last.Started != target)

@@ -220,7 +220,7 @@ func (c *command) read() (next.LastCommand, error) {
 	return last, nil
 }
 
-// repositoryFailed begins what a command prints that could not load the repository (update-api: F3, F31): it can't be
+// repositoryFailed begins what a command prints that could not load the repository (docs/host-api.md: F3, F31): it can't be
 // reached, or its metadata is expired or not signed well.
 const repositoryFailed = "Metadata error: "
 
