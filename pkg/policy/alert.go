@@ -8,13 +8,13 @@ import (
 // Alerts are those that keep everything from starting.
 type Alerts struct {
 	// URL is that of a Prometheus; empty: no alert keeps anything.
-	URL string
+	URL string `yaml:"url"`
 	// Query is asked instead of all alerts: each series that it finds counts as one.
-	Query string
+	Query string `yaml:"query"`
 	// Ignore are names of alerts that keep nothing.
-	Ignore []*regexp.Regexp
+	Ignore []*regexp.Regexp `yaml:"ignore"`
 	// FiringOnly: alerts that are pending keep nothing.
-	FiringOnly bool
+	FiringOnly bool `yaml:"firingOnly"`
 }
 
 func (a *Alerts) validate(m *mistakes) {

@@ -8,22 +8,23 @@ import (
 // Eviction is how a drain takes the pods off its node.
 type Eviction struct {
 	// GracePeriod is how long each pod gets to shut down; 0 is what it asks for itself.
-	GracePeriod time.Duration
-	// EmptyDirData is for pods that keep data in an emptyDir, which is lost with them; UnmanagedPods for those that no
-	// controller makes anew elsewhere. Default Evict.
-	EmptyDirData, UnmanagedPods Handling
+	GracePeriod time.Duration `yaml:"gracePeriod"`
+	// EmptyDirData is for pods that keep data in an emptyDir, which is lost with them. Default Evict.
+	EmptyDirData Handling `yaml:"emptyDirData" words:"evict,block"`
+	// UnmanagedPods is for those that no controller makes anew elsewhere. Default Evict.
+	UnmanagedPods Handling `yaml:"unmanagedPods" words:"evict,block"`
 	// WaitFor are pods that end by themselves: they are not evicted, and the drain waits for them.
-	WaitFor []PodSelector
+	WaitFor []PodSelector `yaml:"waitFor"`
 	// Leave are pods that stay on the node through its reboot.
-	Leave []PodSelector
+	Leave []PodSelector `yaml:"leave"`
 	// Force: what is left at the drain's deadline is deleted, whatever protects it. Default false.
-	Force bool
+	Force bool `yaml:"atDeadline" words:"return=false,force=true"`
 	// Predict: a node is cordoned only if a look at its pods and their budgets found that it can be drained now.
 	// Default true.
-	Predict bool
+	Predict bool `yaml:"predict"`
 	// PerHour is how many pods may be evicted from a node within an hour, whatever for: it ends a pod that comes back to
 	// its cordoned node each time. Default 1000, more than a node has pods.
-	PerHour int
+	PerHour int `yaml:"evictionsPerHour"`
 }
 
 // Handling is what a drain does with pods of some kind.
@@ -40,8 +41,8 @@ const (
 // PodSelector chooses pods by their labels.
 type PodSelector struct {
 	// Namespace is empty for any.
-	Namespace string
-	Selector  Selector
+	Namespace string   `yaml:"namespace"`
+	Selector  Selector `yaml:"podSelector"`
 }
 
 // Matches tells if a pod is chosen.

@@ -11,21 +11,21 @@ import (
 // Hooks are what others do to a node that is out of service, and that is waited for. Those of one list are asked at once.
 type Hooks struct {
 	// AfterDrain are asked when nothing is left to evict, before the reboot.
-	AfterDrain []Hook
+	AfterDrain []Hook `yaml:"afterDrain"`
 	// BeforeUncordon are asked when the node is well on its new boot, before it takes pods again.
-	BeforeUncordon []Hook
+	BeforeUncordon []Hook `yaml:"beforeUncordon"`
 }
 
 // Hook has answered when its annotation on the node has the value of the annotation hook-id.
 type Hook struct {
 	// Name is for people.
-	Name string
+	Name string `yaml:"name" need:"give each hook one"`
 	// Annotation is the key that whoever does the work sets.
-	Annotation string
+	Annotation string `yaml:"annotation" need:"give a key of your own, such as example.com/done"`
 	// Timeout is how long it has.
-	Timeout time.Duration
+	Timeout time.Duration `yaml:"timeout" need:"give a duration such as 5m"`
 	// OnTimeout is what becomes of the node then. Default Abort.
-	OnTimeout OnTimeout
+	OnTimeout OnTimeout `yaml:"onTimeout" words:"abort,ignore"`
 }
 
 // OnTimeout is what becomes of a node that waited in vain.

@@ -35,6 +35,14 @@ func (m *mistakes) add(field, format string, values ...any) {
 	*m = append(*m, Mistake{Field: field, Says: marker.Clip(fmt.Sprintf(format, values...), maxSays)})
 }
 
+// about adds what is wrong with a part, if anything is; the error begins with the name of the field.
+func (m *mistakes) about(part string, err error) {
+	if err != nil {
+		field, says, _ := strings.Cut(err.Error(), " ")
+		m.add(part+"."+field, "%s", says)
+	}
+}
+
 // maxSays is how long a mistake may be, in bytes, whatever value it quotes.
 const maxSays = 400
 

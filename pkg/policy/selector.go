@@ -16,14 +16,11 @@ const (
 	DoesNotExist Operator = "DoesNotExist"
 )
 
-// Operators is the closed list.
-func Operators() []Operator { return []Operator{In, NotIn, Exists, DoesNotExist} }
-
 // Requirement is one condition on a node's labels.
 type Requirement struct {
-	Key      string
-	Operator Operator
-	Values   []string
+	Key      string   `yaml:"key" need:"name a label"`
+	Operator Operator `yaml:"operator" words:"In,NotIn,Exists,DoesNotExist" need:"give In, NotIn, Exists or DoesNotExist"`
+	Values   []string `yaml:"values"`
 }
 
 // Selector chooses nodes by their labels: by those that meet all requirements. With none it chooses all.

@@ -11,91 +11,102 @@ import (
 
 // Settings are the policy. The rules in it are for the whole fleet, and for the nodes that are in no group.
 type Settings struct {
-	Rules
+	Rules `yaml:",inline"`
 	// Groups are looked through in this order: a node is in the first whose selector chooses it.
-	Groups []Group
+	Groups []Group `yaml:"groups"`
 	// Ungrouped is what becomes of nodes that no group chooses, where there are groups. Default UngroupedGo.
-	Ungrouped Ungrouped
+	Ungrouped Ungrouped `yaml:"ungrouped" words:"go,wait"`
 	// MaxLost is how many Lost nodes lend their slot on, or which share of the fleet; with more of them
 	// nothing starts. Default 1.
-	MaxLost Limit
+	MaxLost Limit `yaml:"maxLost"`
 	// MaxStaging is how many nodes may download and write an update at once. Default 10.
-	MaxStaging int
+	MaxStaging int `yaml:"maxStaging"`
 	// CountUnavailable: nodes that others cordoned, or that aren't Ready, use up budgets too. Default true.
-	CountUnavailable bool
+	CountUnavailable bool `yaml:"countUnavailable"`
 	// IgnoreAfter is how long they do. Default 1 h.
-	IgnoreAfter time.Duration
+	IgnoreAfter time.Duration `yaml:"ignoreAfter"`
 	// Versions are those that nodes may go to.
-	Versions Versions
+	Versions Versions `yaml:"versions"`
 	// MaxFailed is on how many nodes a version may fail, or on which share of the fleet, before nothing starts
 	// for it any more. Default 3.
-	MaxFailed Limit
+	MaxFailed Limit `yaml:"maxFailed"`
 	// SingleNode is what becomes of the only node of a cluster. Default never.
-	SingleNode SingleNode
+	SingleNode SingleNode `yaml:"singleNode" words:"never,allow"`
 	// Alerts are those that keep everything from starting.
-	Alerts Alerts
+	Alerts Alerts `yaml:"alerts"`
 	// Deadlines of the phases.
-	Deadlines Deadlines
-	// RetryBase is the wait after a node's first failure, doubled by each further one up to RetryMax.
-	// Defaults 10 min and 24 h.
-	RetryBase, RetryMax time.Duration
+	Deadlines Deadlines `yaml:"deadlines"`
+	Retry     `yaml:"retry"`
 	// HandsOff is how long a node is left alone after a human took our cordon away. Default 10 min.
-	HandsOff time.Duration
+	HandsOff time.Duration `yaml:"handsOff"`
+}
+
+// Retry is how long a node waits after a failure.
+type Retry struct {
+	// RetryBase is the wait after the first, doubled by each further one. Default 10 min.
+	RetryBase time.Duration `yaml:"base"`
+	// RetryMax is the longest wait. Default 24 h.
+	RetryMax time.Duration `yaml:"max"`
 }
 
 // Rules are what may differ between groups of nodes.
 type Rules struct {
 	// MaxUnavailable is how many of these nodes may be in our hands (cordoned to verified) at once, or which
 	// share of them; none is a pause. Default 1 for the fleet, and no limit of its own for a group.
-	MaxUnavailable Limit
+	MaxUnavailable Limit `yaml:"maxUnavailable"`
 	// Topology are budgets for each value of a label.
-	Topology []Topology
+	Topology []Topology `yaml:"topology"`
 	// Pause is why nothing starts; nil if something may.
-	Pause *Pause
+	Pause *Pause `yaml:"pause"`
 	// Calendar is when nodes may be taken out of service; an empty one is always.
-	Calendar window.Calendar
+	Calendar window.Calendar `yaml:",inline"`
 	// FitWindow: nothing starts that can't end within the window, by how long the fleet's updates took so far.
 	// Default true.
-	FitWindow bool
+	FitWindow bool `yaml:"fitWindow"`
 	// StageOutside: updates are staged outside the windows too, though never in a freeze. Default true.
-	StageOutside bool
+	StageOutside bool `yaml:"stageOutsideWindows"`
 	// WhenClosed is what becomes of nodes that are out of service and haven't begun to reboot when the window
 	// closes. Default Return.
-	WhenClosed Ending
+	WhenClosed Ending `yaml:"whenWindowCloses" words:"finish,return"`
 	// Soak is how long a node must be Ready, without a break, after its update. Default 60 s.
-	Soak time.Duration
-	// Drain is how long a drain may take: past it the node is given back, and never rebooted. Default 30 min.
-	Drain time.Duration
-	// Eviction is how the pods are taken off a node.
-	Eviction Eviction
+	Soak     time.Duration `yaml:"soak"`
+	Draining `yaml:"drain"`
 	// Balancers is what load balancers are told of nodes that are out of service.
-	Balancers Balancers
+	Balancers Balancers `yaml:"loadBalancers"`
 	// Protect: autoscalers are told to leave nodes alone while they are in our hands. Default true.
-	Protect bool
+	Protect bool `yaml:"autoscalers" words:"protect=true,ignore=false"`
 	// Volumes is what is made of volumes that are still attached when the node is empty.
-	Volumes Volumes
+	Volumes Volumes `yaml:"volumes"`
 	// Hooks are what others do to a node while it is out of service.
-	Hooks Hooks
+	Hooks Hooks `yaml:"hooks"`
 	// Verify is what must be well after an update, beside the node.
-	Verify Verify
+	Verify Verify `yaml:"verify"`
+}
+
+// Draining is how a node is drained.
+type Draining struct {
+	// Drain is how long a drain may take: past it the node is given back, and never rebooted. Default 30 min.
+	Drain time.Duration `yaml:"timeout"`
+	// Eviction is how the pods are taken off a node.
+	Eviction Eviction `yaml:",inline"`
 }
 
 // Balancers is what load balancers are told.
 type Balancers struct {
 	// Exclude: they are told to send nothing to a node from its cordon on. Default true.
-	Exclude bool
+	Exclude bool `yaml:"exclude"`
 	// Wait is how long they are given before anything is evicted. Default 0.
-	Wait time.Duration
+	Wait time.Duration `yaml:"wait"`
 }
 
 // Group is a part of the fleet with rules of its own.
 type Group struct {
-	Name     string
-	Selector Selector
-	Rules
+	Name     string   `yaml:"name" need:"give each group one"`
+	Selector Selector `yaml:"nodeSelector" need:"give one; {} chooses every node"`
+	Rules    `yaml:",inline"`
 	// After names groups that must have the version, and have had it for AfterSoak, before this one starts.
-	After     []string
-	AfterSoak time.Duration
+	After     []string      `yaml:"after"`
+	AfterSoak time.Duration `yaml:"afterSoak"`
 }
 
 // Ungrouped is what becomes of nodes that no group chooses.
@@ -110,19 +121,19 @@ const (
 
 // Topology is a budget for each value of a label. Nodes without the label share one.
 type Topology struct {
-	Key string
-	// MaxUnavailable is for the nodes with one value of the label, or which share of them.
-	MaxUnavailable Limit
+	Key string `yaml:"key" need:"name a label such as topology.kubernetes.io/zone"`
+	// MaxUnavailable is for the nodes with one value of the label, or which share of them. Default Unlimited.
+	MaxUnavailable Limit `yaml:"maxUnavailable"`
 	// MaxDomains is how many values may have nodes in our hands at once; 0 is no limit.
-	MaxDomains int
+	MaxDomains int `yaml:"maxDomains"`
 }
 
 // Pause stops new starts.
 type Pause struct {
 	// Reason is for people.
-	Reason string
+	Reason string `yaml:"reason" need:"say why, people will read it"`
 	// InFlight is what becomes of nodes that are out of service and haven't begun to reboot. Default Finish.
-	InFlight Ending
+	InFlight Ending `yaml:"inFlight" words:"finish,return"`
 }
 
 // Ending is what becomes of what has begun when it may not begin any more.
@@ -139,11 +150,11 @@ const (
 // Deadlines are counted by the controller's clock from the mark that began the phase.
 type Deadlines struct {
 	// Prepare must be longer than an agent's patience with a busy host, intent.BusyPatience. Default 45 min.
-	Prepare time.Duration
+	Prepare time.Duration `yaml:"prepare"`
 	// Reboot is also how long an agent may take to begin. Default 30 min.
-	Reboot time.Duration
+	Reboot time.Duration `yaml:"reboot"`
 	// Return is for the kubelet to show the new boot, and again for the soak to end. Default 15 min.
-	Return time.Duration
+	Return time.Duration `yaml:"return"`
 }
 
 // GroupOf names the group that has a node with these labels: the first that chooses it; empty if none does.
@@ -161,10 +172,11 @@ func DefaultSettings() Settings {
 	return Settings{
 		Rules: Rules{
 			MaxUnavailable: Count(1), FitWindow: true, StageOutside: true, WhenClosed: Return,
-			Soak: time.Minute, Drain: 30 * time.Minute, Balancers: Balancers{Exclude: true}, Protect: true,
-			Eviction: Eviction{EmptyDirData: Evict, UnmanagedPods: Evict, Predict: true, PerHour: 1000},
-			Volumes:  Volumes{Wait: 5 * time.Minute, OnTimeout: Ignore},
-			Verify:   Verify{Deadline: 10 * time.Minute, OnWorkloads: FailOnWorkloads},
+			Soak: time.Minute, Balancers: Balancers{Exclude: true}, Protect: true,
+			Draining: Draining{Drain: 30 * time.Minute,
+				Eviction: Eviction{EmptyDirData: Evict, UnmanagedPods: Evict, Predict: true, PerHour: 1000}},
+			Volumes: Volumes{Wait: 5 * time.Minute, OnTimeout: Ignore},
+			Verify:  Verify{Deadline: 10 * time.Minute, OnWorkloads: FailOnWorkloads},
 		},
 		Ungrouped:        UngroupedGo,
 		MaxLost:          Count(1),
@@ -174,8 +186,7 @@ func DefaultSettings() Settings {
 		MaxFailed:        Count(3),
 		SingleNode:       SingleNodeNever,
 		Deadlines:        Deadlines{Prepare: 45 * time.Minute, Reboot: 30 * time.Minute, Return: 15 * time.Minute},
-		RetryBase:        10 * time.Minute,
-		RetryMax:         24 * time.Hour,
+		Retry:            Retry{RetryBase: 10 * time.Minute, RetryMax: 24 * time.Hour},
 		HandsOff:         10 * time.Minute,
 	}
 }
@@ -200,7 +211,7 @@ func (s Settings) Mistakes() []Mistake {
 	if s.Ungrouped != UngroupedGo && s.Ungrouped != UngroupedWait {
 		m.add("ungrouped", "is %q: give %s or %s", string(s.Ungrouped), UngroupedGo, UngroupedWait)
 	}
-	if !slices.Contains(SingleNodes(), s.SingleNode) {
+	if s.SingleNode != SingleNodeNever && s.SingleNode != SingleNodeAllow {
 		m.add("singleNode", "is %q: give %s or %s", string(s.SingleNode), SingleNodeNever, SingleNodeAllow)
 	}
 	if s.MaxFailed.None() {
@@ -219,6 +230,7 @@ func (s Settings) Mistakes() []Mistake {
 	if s.HandsOff < 0 {
 		m.add("handsOff", "is %s: give 0 or more", s.HandsOff)
 	}
+	s.Versions.validate(&m)
 	s.Alerts.validate(&m)
 	s.Rules.validate(&m)
 	s.validateGroups(&m)
@@ -256,6 +268,12 @@ func (r Rules) validate(m *mistakes) {
 		}
 	}
 	r.Eviction.validate(m)
+	for i, w := range r.Calendar.Windows {
+		m.about(fmt.Sprintf("windows[%d]", i), w.Validate())
+	}
+	for i, f := range r.Calendar.Freezes {
+		m.about(fmt.Sprintf("freezes[%d]", i), f.Validate())
+	}
 }
 
 func (s Settings) validateGroups(m *mistakes) {

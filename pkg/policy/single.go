@@ -10,6 +10,3 @@ const (
 	// SingleNodeAllow updates it with its workloads left in place: they go down with the host, and come back with it.
 	SingleNodeAllow SingleNode = "allow"
 )
-
-// SingleNodes is the closed list.
-func SingleNodes() []SingleNode { return []SingleNode{SingleNodeNever, SingleNodeAllow} }

@@ -8,12 +8,12 @@ import (
 // Verify is what must be well after an update, beside the node.
 type Verify struct {
 	// Pods must be Ready on the node itself before it takes others again, and still when its soak is over.
-	Pods []PodSelector
+	Pods []PodSelector `yaml:"pods"`
 	// Deadline is how long pods and workloads are waited for. Default 10 min.
-	Deadline time.Duration
+	Deadline time.Duration `yaml:"deadline"`
 	// OnWorkloads is what becomes of a node when the workloads that it had are less Ready than before, by the deadline.
 	// Default GiveBack.
-	OnWorkloads OnWorkloads
+	OnWorkloads OnWorkloads `yaml:"onWorkloads" words:"fail,ignore"`
 }
 
 // OnWorkloads is what is made of workloads that are less Ready than before.

@@ -5,6 +5,7 @@
 // contradicts itself are mistakes. All of them are told at once, each with its line, its field and the remedy, but none
 // that merely follows from another. What the file leaves out is the default.
 //
-// It imports policy, policy/window, a YAML decoder and a library for ranges of versions, and is pure: time zones
-// come from a function that it is given.
+// It fills policy.Settings by the tags of their fields: a new field is one line there. It imports policy,
+// policy/window, a YAML decoder and a library for ranges of versions, and is pure: time zones come from a function
+// that it is given.
 package file

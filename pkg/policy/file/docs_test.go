@@ -10,6 +10,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 	"gotest.tools/v3/assert"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
 
 //go:embed default.yaml
@@ -66,13 +68,15 @@ func TestEveryFieldIsDocumented(t *testing.T) {
 
 // paths lists what can be written, to the single words.
 func paths(at string, t reflect.Type) []string {
-	if t.Kind() == reflect.Pointer {
-		return paths(at, t.Elem())
-	}
+	_, isValue := newValues(nil)[t]
 	switch {
+	case isValue, t == reflect.TypeFor[policy.Selector]():
+		return []string{at}
+	case t.Kind() == reflect.Pointer:
+		return paths(at, t.Elem())
 	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct:
 		return paths(at+"[]", t.Elem())
-	case t.Kind() != reflect.Struct, t == reflect.TypeFor[selector](), reflect.PointerTo(t).Implements(reflect.TypeFor[yaml.Unmarshaler]()):
+	case t.Kind() != reflect.Struct:
 		return []string{at}
 	}
 	var list []string

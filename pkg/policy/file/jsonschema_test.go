@@ -28,7 +28,7 @@ const schemaFile = "../../../docs/policy.schema.json"
 func TestSchemaIsTheDecoders(t *testing.T) {
 	s := schema{documented: documented(t)}
 	assert.NilError(t, yaml.Unmarshal(byDefault, &s.example))
-	root := s.of(reflect.TypeFor[document](), "")
+	root := s.of(reflect.TypeFor[document](), nil, "")
 	root["type"] = "object"
 	root["$schema"] = "http://json-schema.org/draft-07/schema#"
 	root["title"] = "Policy of the Bottlerocket update operator"
@@ -47,34 +47,43 @@ type schema struct {
 
 type object = map[string]any
 
-func (s *schema) of(t reflect.Type, at string) object {
-	if t.Kind() == reflect.Pointer {
+func (s *schema) of(t reflect.Type, words []string, at string) object {
+	_, isValue := newValues(nil)[t]
+	switch {
+	case t == reflect.TypeFor[policy.Selector]():
+		t = reflect.TypeFor[selector]()
+	case t.Kind() == reflect.Pointer && !isValue:
 		t = t.Elem()
 	}
 	// What is null isn't there, so every field may be; its type is the last one.
 	made := object{}
-	switch words, isWord := reflect.Zero(t).Interface().(interface{ words() []string }); {
-	case isWord:
-		made["anyOf"] = []any{object{"enum": words.words()}, object{"type": "null"}}
-	case t == reflect.TypeFor[limit]():
+	switch {
+	case len(words) > 0:
+		var known []string
+		for _, w := range words {
+			word, _, _ := strings.Cut(w, "=")
+			known = append(known, word)
+		}
+		made["anyOf"] = []any{object{"enum": known}, object{"type": "null"}}
+	case t == reflect.TypeFor[policy.Limit]():
 		made["type"], made["minimum"] = []any{"integer", "string", "null"}, 0
 		made["pattern"] = `^(unlimited|[0-9]+|0*(100|[0-9]{1,2})%)$`
-	case t == reflect.TypeFor[duration]():
+	case t == reflect.TypeFor[time.Duration]():
 		// The one number that is a duration is 0.
 		made["type"], made["minimum"], made["maximum"] = []any{"string", "integer", "null"}, 0, 0
 		made["pattern"] = `^[-+]?(0|([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+$`
-	case t == reflect.TypeFor[moment]():
+	case t == reflect.TypeFor[time.Time]():
 		made["type"], made["pattern"] = []any{"string", "null"}, `^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{1,2}:[0-9]{2}:[0-9]{2}([.,][0-9]+)?(Z|[-+][0-9]{2}:[0-9]{2})$`
-	case t == reflect.TypeFor[versionRange](), t.Kind() == reflect.String:
+	case isValue, t.Kind() == reflect.String:
 		made["type"] = []any{"string", "number", "boolean", "null"}
 	case t.Kind() == reflect.Bool:
 		made["type"] = []any{"boolean", "null"}
 	case t.Kind() == reflect.Int:
 		made["type"] = []any{"integer", "null"}
 	case t.Kind() == reflect.Slice:
-		made["type"], made["items"] = []any{"array", "null"}, s.of(t.Elem(), at+"[]")
+		made["type"], made["items"] = []any{"array", "null"}, s.of(t.Elem(), nil, at+"[]")
 	case t.Kind() == reflect.Map:
-		made["type"], made["additionalProperties"] = []any{"object", "null"}, s.of(t.Elem(), at+".*")
+		made["type"], made["additionalProperties"] = []any{"object", "null"}, s.of(t.Elem(), nil, at+".*")
 	default:
 		s.mapping(made, t, at)
 	}
@@ -97,7 +106,7 @@ func (s *schema) of(t reflect.Type, at string) object {
 func (s *schema) mapping(made object, t reflect.Type, at string) {
 	properties, needed := object{}, []any{}
 	for _, f := range fieldsOf(t) {
-		p := s.of(t.FieldByIndex(f.index).Type, below(at, f.name))
+		p := s.of(t.FieldByIndex(f.index).Type, f.words, below(at, f.name))
 		if f.need != "" {
 			needed = append(needed, f.name)
 			if types, several := p["type"].([]any); several {
@@ -106,7 +115,7 @@ func (s *schema) mapping(made object, t reflect.Type, at string) {
 			if of, several := p["anyOf"].([]any); several {
 				p["anyOf"] = of[:1]
 			}
-			if t.FieldByIndex(f.index).Type == reflect.TypeFor[string]() {
+			if types, ok := p["type"].([]any); ok && types[0] == "string" && p["pattern"] == nil {
 				p["minLength"] = 1
 			}
 		}

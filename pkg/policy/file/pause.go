@@ -16,7 +16,7 @@ func Pause(content []byte) *policy.Pause {
 	}
 	fields := doc.Content[0].Content
 	for i := 0; i+1 < len(fields); i += 2 {
-		if fields[i].Value == "pause" && meant(fields[i+1]).ShortTag() != nullTag {
+		if fields[i].Value == "pause" && !isNull(fields[i+1]) {
 			return anyPause(fields[i+1])
 		}
 	}
@@ -25,12 +25,10 @@ func Pause(content []byte) *policy.Pause {
 
 // anyPause returns what can be read of a pause.
 func anyPause(n *yaml.Node) *policy.Pause {
-	out := &policy.Pause{InFlight: policy.Finish}
-	var p pause
+	var p policy.Pause
 	_ = n.Decode(&p)
-	out.Reason = p.Reason
-	if p.InFlight != nil && *p.InFlight != "" {
-		out.InFlight = policy.Ending(*p.InFlight)
+	if p.InFlight != policy.Return {
+		p.InFlight = policy.Finish
 	}
-	return out
+	return &p
 }

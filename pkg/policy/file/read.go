@@ -1,35 +1,34 @@
 package file
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
 	"strings"
 
-	"github.com/pkg/errors"
 	"go.yaml.in/yaml/v3"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
 
-// reader fills a document, goes on after a mistake, and remembers where everything stands.
+// reader fills settings, goes on after a mistake, and remembers where everything stands. It goes by the tags of fields:
+// yaml has the name, need the remedy if the field is missing, and words those that it may be, each with what is meant if
+// that is something else.
 type reader struct {
+	set      *policy.Settings
+	values   values
 	mistakes Mistakes
 	// lines are those of the fields that stand in the file, by their paths.
 	lines map[string]int
 	// broken are the paths of fields of which nobody knows what they mean, and around has what they are parts of too: what
 	// would follow from that is no mistake.
 	broken, around map[string]bool
-	// taken counts elements and fields.
-	taken int
 }
 
-// maxTaken is more than a file of maxSize holds without anchors.
-const maxTaken = maxSize
-
-func newReader() *reader {
-	return &reader{lines: map[string]int{}, broken: map[string]bool{}, around: map[string]bool{}}
+func newReader(set *policy.Settings, zones Zones) *reader {
+	return &reader{set: set, values: newValues(zones), lines: map[string]int{}, broken: map[string]bool{}, around: map[string]bool{}}
 }
 
 const (
@@ -39,10 +38,9 @@ const (
 
 // field is one that a mapping may have.
 type field struct {
-	name  string
-	index []int
-	// need is the remedy if it is missing; empty if it may be.
-	need string
+	name, need string
+	words      []string
+	index      []int
 }
 
 // fieldsOf lists the fields of a structure, with those of inlined ones in their place.
@@ -50,9 +48,9 @@ func fieldsOf(t reflect.Type) []field {
 	var list []field
 	for i := range t.NumField() {
 		f := t.Field(i)
-		name, inline := strings.CutSuffix(f.Tag.Get("yaml"), ",inline")
-		if !inline {
-			list = append(list, field{name, f.Index, f.Tag.Get("need")})
+		if name := f.Tag.Get("yaml"); name != ",inline" {
+			words := strings.FieldsFunc(f.Tag.Get("words"), func(c rune) bool { return c == ',' })
+			list = append(list, field{name, f.Tag.Get("need"), words, f.Index})
 			continue
 		}
 		for _, below := range fieldsOf(f.Type) {
@@ -77,6 +75,9 @@ func below(at, name string) string {
 	}
 	return at + "." + name
 }
+
+// has reports whether a field stands in the file, and is not null.
+func (r *reader) has(at string) bool { return r.lines[at] > 0 }
 
 // breaks adds a mistake in what a field says.
 func (r *reader) breaks(at string, line int, says string) {
@@ -111,14 +112,6 @@ func (r *reader) wrong(m policy.Mistake) {
 	r.mistakes.add(r.line(m.Field), "%s", m.Error())
 }
 
-// about adds a mistake of a part, if there is one; it begins with the name of the field.
-func (r *reader) about(part string, err error) {
-	if err != nil {
-		name, says, _ := strings.Cut(err.Error(), " ")
-		r.wrong(policy.Mistake{Field: below(part, name), Says: says})
-	}
-}
-
 // parent is what a field is a part of; empty for what stands in the policy itself.
 func parent(at string) string { return at[:max(strings.LastIndexAny(at, ".["), 0)] }
 
@@ -133,50 +126,115 @@ func (r *reader) line(at string) int {
 	return 0
 }
 
-// read takes a value in. What is wrong stays as if it weren't there.
-func (r *reader) read(n *yaml.Node, into reflect.Value, at string) {
-	n = meant(n)
-	t := into.Type()
-	if t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	_, custom := reflect.New(t).Interface().(yaml.Unmarshaler)
-	whole := !custom && (t.Kind() == reflect.Struct && n.Kind == yaml.MappingNode || t.Kind() == reflect.Map && n.Kind == yaml.MappingNode ||
-		t.Kind() == reflect.Slice && n.Kind == yaml.SequenceNode)
-	if !whole {
-		r.word(n, into, t, custom, at)
+// tidy takes out the keys of mappings that are no text or stand there twice, behind which the YAML decoder doesn't
+// look.
+func (r *reader) tidy(n *yaml.Node, at string) {
+	if n.Kind != yaml.MappingNode {
+		i := 0
+		for _, c := range n.Content {
+			if r.tidy(c, fmt.Sprintf("%s[%d]", at, i)); !isNull(c) {
+				i++
+			}
+		}
 		return
 	}
-	if into.Kind() == reflect.Pointer {
-		into.Set(reflect.New(t))
-		into = into.Elem()
+	var kept []*yaml.Node
+	first := map[string]int{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		path := below(at, key.Value)
+		switch line, twice := first[key.Value]; {
+		case key.Kind != yaml.ScalarNode:
+			r.breaks(at, key.Line, "has a key that is no text: give a field's name")
+		case twice:
+			r.breaks(path, key.Line, fmt.Sprintf("is there already, in line %d: keep one of them", line))
+		default:
+			first[key.Value] = key.Line
+			kept = append(kept, key, value)
+		}
+		r.tidy(value, path)
 	}
-	switch t.Kind() {
-	case reflect.Struct:
+	n.Content = kept
+}
+
+// whole reports whether the YAML decoder takes what the file has, whatever that means. It refuses anchors that contain
+// themselves or multiply beyond measure.
+func (r *reader) whole(root *yaml.Node) bool {
+	var anything any
+	err := root.Decode(&anything)
+	if err != nil {
+		r.mistakes = append(r.mistakes, noYAML(err)...)
+	}
+	return err == nil
+}
+
+// meant is what an alias stands for.
+func meant(n *yaml.Node) *yaml.Node {
+	for n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	return n
+}
+
+// isNull reports whether a value is as if it weren't there.
+func isNull(n *yaml.Node) bool { return n.ShortTag() == nullTag && meant(n).Kind == yaml.ScalarNode }
+
+// read takes a value in. What is wrong stays as it was.
+func (r *reader) read(n *yaml.Node, into reflect.Value, words []string, at string) {
+	if isNull(n) {
+		return
+	}
+	n = meant(n)
+	t := into.Type()
+	parse, isValue := r.values[t]
+	switch {
+	case (isValue || len(words) > 0) && n.Kind != yaml.ScalarNode:
+		r.breaks(at, n.Line, given(n)+": give one value")
+	case isValue:
+		if err := parse(n.Value, into.Addr().Interface()); err != nil {
+			r.breaks(at, n.Line, err.Error())
+		}
+	case len(words) > 0:
+		r.word(n, into, words, at)
+	case t == reflect.TypeFor[policy.Selector]():
+		var s selector
+		r.read(n, reflect.ValueOf(&s).Elem(), nil, at)
+		into.Set(reflect.ValueOf(s.requirements()))
+	case t.Kind() == reflect.Pointer:
+		into.Set(reflect.New(t.Elem()))
+		r.prepare(into.Interface())
+		r.read(n, into.Elem(), nil, at)
+	case t.Kind() == reflect.Struct && n.Kind == yaml.MappingNode:
 		r.mapping(n, into, at)
-	case reflect.Map:
+	case t.Kind() == reflect.Map && n.Kind == yaml.MappingNode:
 		r.labels(n, into, at)
-	default:
+	case t.Kind() == reflect.Slice && n.Kind == yaml.SequenceNode:
 		r.list(n, into, at)
+	default:
+		if err := n.Decode(into.Addr().Interface()); err != nil {
+			r.breaks(at, n.Line, given(n)+": give "+wanted(t))
+		}
 	}
 }
 
-// word reads one that stands for itself, or nothing at all.
-func (r *reader) word(n *yaml.Node, into reflect.Value, t reflect.Type, custom bool, at string) {
-	err := n.Decode(into.Addr().Interface())
-	if err == nil {
-		return
+// word reads one of a closed list.
+func (r *reader) word(n *yaml.Node, into reflect.Value, words []string, at string) {
+	var known []string
+	for _, w := range words {
+		word, means, other := strings.Cut(w, "=")
+		known = append(known, word)
+		switch {
+		case word != n.Value:
+		case other:
+			into.SetBool(means == "true")
+			return
+		default:
+			into.SetString(word)
+			return
+		}
 	}
-	into.SetZero()
-	var typed *yaml.TypeError
-	switch is := errors.As(err, &typed); {
-	case is && custom:
-		r.breaks(at, n.Line, typed.Errors[0])
-	case is:
-		r.breaks(at, n.Line, given(n)+": give "+wanted(t))
-	default:
-		r.breaks(at, n.Line, "can't be read: "+strings.TrimPrefix(err.Error(), "yaml: "))
-	}
+	last := len(known) - 1
+	r.breaks(at, n.Line, fmt.Sprintf("is %q: give %s or %s%s", n.Value, strings.Join(known[:last], ", "), known[last], policy.Suggestion(n.Value, known)))
 }
 
 // given is what stands where something else belongs.
@@ -206,62 +264,59 @@ func wanted(t reflect.Type) string {
 
 // list reads elements. One that is null isn't there.
 func (r *reader) list(n *yaml.Node, into reflect.Value, at string) {
-	into.Set(reflect.MakeSlice(into.Type(), 0, len(n.Content)))
+	into.SetZero()
 	for _, c := range n.Content {
-		if !r.goesOn() {
-			return
-		}
-		if c.ShortTag() == nullTag && meant(c).Kind == yaml.ScalarNode {
+		if isNull(c) {
 			continue
 		}
 		path := fmt.Sprintf("%s[%d]", at, into.Len())
 		r.lines[path] = c.Line
-		element := reflect.New(into.Type().Elem()).Elem()
-		r.read(c, element, path)
-		into.Set(reflect.Append(into, element))
+		element := reflect.New(into.Type().Elem())
+		r.prepare(element.Interface())
+		r.read(c, element.Elem(), nil, path)
+		into.Set(reflect.Append(into, element.Elem()))
 	}
 }
 
 // labels reads a mapping whose keys are anything.
 func (r *reader) labels(n *yaml.Node, into reflect.Value, at string) {
 	into.Set(reflect.MakeMap(into.Type()))
-	for _, p := range r.pairs(n, at) {
+	for _, p := range pairs(n) {
 		path := below(at, p.name)
-		r.lines[path] = p.key.Line
+		r.lines[path] = p.line
 		value := reflect.New(into.Type().Elem()).Elem()
-		r.read(p.value, value, path)
+		r.read(p.value, value, nil, path)
 		into.SetMapIndex(reflect.ValueOf(p.name), value)
 	}
 }
 
+// mapping reads fields in the order of the structure: groups have what the rest says.
 func (r *reader) mapping(n *yaml.Node, into reflect.Value, at string) {
 	fields := fieldsOf(into.Type())
 	known := names(fields)
-	var suggested []string
-	for _, p := range r.pairs(n, at) {
-		path := below(at, p.name)
-		i := slices.Index(known, p.name)
-		if i < 0 {
-			suggested = append(suggested, r.unknown(p, path, known))
-			continue
+	there, suggested := map[string]pair{}, map[string]bool{}
+	for _, p := range pairs(n) {
+		if there[p.name] = p; !slices.Contains(known, p.name) {
+			suggested[r.unknown(p, below(at, p.name), known)] = true
 		}
-		r.lines[path] = p.key.Line
-		r.read(p.value, into.FieldByIndex(fields[i].index), path)
 	}
 	for _, f := range fields {
-		path := below(at, f.name)
+		path, value := below(at, f.name), into.FieldByIndex(f.index)
+		p, ok := there[f.name]
+		if ok && !isNull(p.value) {
+			r.lines[path] = p.line
+			r.read(p.value, value, f.words, path)
+		}
+		empty := !r.has(path) || value.Kind() == reflect.String && value.String() == ""
 		switch {
-		case !into.FieldByIndex(f.index).IsZero() || r.broken[path]:
-		case slices.Contains(suggested, f.name):
+		case !empty || r.broken[path]:
+		case suggested[f.name]:
 			r.unclear(path)
 		case f.need != "":
-			line := r.line(path)
-			if line == 0 && at != "" {
-				line = n.Line
-			}
-			r.breaks(path, line, "is missing: "+f.need)
+			r.breaks(path, cmp.Or(p.line, r.line(at)), "is missing: "+f.need)
 		}
 	}
+	r.check(into.Addr().Interface(), at)
 }
 
 // unknown adds the mistake of a field that there isn't, and returns the one that was probably meant.
@@ -273,87 +328,44 @@ func (r *reader) unknown(p pair, path string, known []string) string {
 	case slices.Contains(names(fieldsOf(reflect.TypeFor[document]())), p.name):
 		remedy = "it belongs to the policy itself, not to a part of it"
 	}
-	r.mistakes.add(p.key.Line, "there is no field %s: %s", path, remedy)
+	r.mistakes.add(p.line, "there is no field %s: %s", path, remedy)
 	return nearest
 }
 
 // pair is a key of a mapping and what stands there.
 type pair struct {
-	name       string
-	key, value *yaml.Node
+	name  string
+	line  int
+	value *yaml.Node
 }
 
-// pairs lists a mapping, with what is merged into it (<<) and doesn't stand in it itself. A key that is null isn't
-// there.
-func (r *reader) pairs(n *yaml.Node, at string) []pair {
-	return r.merged(n, at, map[string]bool{}, map[*yaml.Node]bool{})
-}
-
-// merged lists what isn't taken; open are the mappings that it is merged into.
-func (r *reader) merged(n *yaml.Node, at string, taken map[string]bool, open map[*yaml.Node]bool) []pair {
-	if open[n] {
-		r.breaks(at, n.Line, "is merged into itself: take the << out")
-		return nil
-	}
-	open[n] = true
-	defer delete(open, n)
-	type raw struct {
-		kind yaml.Kind
-		text string
-	}
-	var list []pair
-	var source *yaml.Node
-	first := map[raw]int{}
-	for i := 0; i+1 < len(n.Content) && r.goesOn(); i += 2 {
+// pairs lists a mapping, and behind that what is merged into it (<<) and doesn't stand in it itself. A key that is null
+// isn't there.
+func pairs(n *yaml.Node) []pair {
+	var list, merged []pair
+	taken := map[string]bool{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
-		if line, twice := first[raw{key.Kind, key.Value}]; twice {
-			r.breaks(below(at, key.Value), key.Line, fmt.Sprintf("is there already, in line %d: keep one of them", line))
-			continue
+		switch key.ShortTag() {
+		case nullTag:
+		case mergeTag:
+			sources := []*yaml.Node{value}
+			if value.Kind == yaml.SequenceNode {
+				sources = value.Content
+			}
+			for _, s := range sources {
+				merged = append(merged, pairs(meant(s))...)
+			}
+		default:
+			taken[key.Value] = true
+			list = append(list, pair{key.Value, key.Line, value})
 		}
-		first[raw{key.Kind, key.Value}] = key.Line
-		var name string
-		switch {
-		case key.Kind == yaml.ScalarNode && key.ShortTag() == mergeTag:
-			source = value
-		case key.ShortTag() == nullTag:
-		case key.Decode(&name) != nil:
-			r.breaks(at, key.Line, "has a key that is no text: give a field's name")
-		case !taken[name]:
-			list = append(list, pair{name, key, value})
+	}
+	for _, m := range merged {
+		if !taken[m.name] {
+			taken[m.name] = true
+			list = append(list, m)
 		}
-	}
-	for _, p := range list {
-		taken[p.name] = true
-	}
-	if source == nil {
-		return list
-	}
-	sources := []*yaml.Node{source}
-	if source.Kind == yaml.SequenceNode {
-		sources = source.Content
-	}
-	for _, s := range sources {
-		if s = meant(s); s.Kind != yaml.MappingNode {
-			r.breaks(at, s.Line, "has something else than a mapping after <<: give an alias of one, or a list of them")
-			continue
-		}
-		list = append(list, r.merged(s, at, taken, open)...)
 	}
 	return list
-}
-
-// meant is what an alias stands for.
-func meant(n *yaml.Node) *yaml.Node {
-	for n.Kind == yaml.AliasNode {
-		n = n.Alias
-	}
-	return n
-}
-
-// goesOn reports whether the reader may take one more thing in. What anchors multiply has no end.
-func (r *reader) goesOn() bool {
-	if r.taken++; r.taken == maxTaken {
-		r.mistakes.add(0, "the anchors of the policy make more of it than can be read: write it out")
-	}
-	return r.taken < maxTaken
 }

@@ -12,10 +12,11 @@ const Horizon = 2 * 366 * 24 * time.Hour
 
 // Freeze is a time in which nothing is open.
 type Freeze struct {
-	// From is inside, To is outside and comes after From.
-	From, To time.Time
+	// From is inside; To is outside, and comes after From.
+	From time.Time `yaml:"from" need:"give one such as 2026-12-20T18:00:00+01:00"`
+	To   time.Time `yaml:"to" need:"give one such as 2027-01-07T08:00:00+01:00"`
 	// Reason is for people; it may be empty.
-	Reason string
+	Reason string `yaml:"reason"`
 }
 
 func (f Freeze) holds(t time.Time) bool { return !t.Before(f.From) && t.Before(f.To) }
@@ -32,8 +33,8 @@ func (f Freeze) Validate() error {
 // Calendar is when nodes may be disrupted: while at least one window is open and no freeze holds. Without
 // windows it is always open but for the freezes.
 type Calendar struct {
-	Windows []Window
-	Freezes []Freeze
+	Windows []Window `yaml:"windows"`
+	Freezes []Freeze `yaml:"freezes"`
 }
 
 // Cause is why a calendar is closed.

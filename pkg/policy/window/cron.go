@@ -45,7 +45,7 @@ var entry = regexp.MustCompile(`^([*?]|\w+(-\w+)?)(/\d+)?$`)
 // schedule that never comes. An error names the field.
 func ParseCron(text string) (Cron, error) {
 	c, err := parse(text)
-	return c, errors.Wrapf(err, "schedule %q", text)
+	return c, errors.Wrapf(err, "%q", text)
 }
 
 func parse(text string) (Cron, error) {

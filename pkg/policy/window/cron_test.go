@@ -1,6 +1,7 @@
 package window_test
 
 import (
+	"strconv"
 	"testing"
 	"time"
 
@@ -147,7 +148,7 @@ func TestRefusedSchedules(t *testing.T) {
 		t.Run(tc.text, func(t *testing.T) {
 			c, err := window.ParseCron(tc.text)
 			assert.ErrorContains(t, err, tc.want)
-			assert.ErrorContains(t, err, "schedule ")
+			assert.ErrorContains(t, err, strconv.Quote(tc.text)+": ")
 			assert.Equal(t, c, window.Cron{})
 		})
 	}

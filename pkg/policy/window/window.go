@@ -15,12 +15,12 @@ const MaxDuration = 366 * 24 * time.Hour
 // Where clocks are changed, a start whose wall-clock time is left out comes at the change, and one whose
 // wall-clock time comes twice comes the first time only, also one of an hourly schedule.
 type Window struct {
-	Schedule Cron
+	Schedule Cron `yaml:"schedule" need:"give one such as 0 2 * * sat"`
 	// Duration is elapsed time from a start to the close, not wall-clock time; more than 0 and at most
 	// MaxDuration. The moment of the close is outside.
-	Duration time.Duration
+	Duration time.Duration `yaml:"duration" need:"give one such as 4h"`
 	// Zone is whose wall clock the schedule means.
-	Zone *time.Location
+	Zone *time.Location `yaml:"timeZone"`
 }
 
 // Validate returns the first thing that is wrong, with the remedy. It begins with the name of the field.
