@@ -210,10 +210,14 @@ func (f *finder) result(r *ast.ReturnStmt, function *ast.FuncType) {
 		return
 	}
 	for i, e := range r.Results {
-		// True and false are replaced by each other already, and what is zero stays zero.
-		if text := f.text(e); slices.Contains([]string{"nil", "true", "false", "0", `""`}, text) || strings.HasSuffix(text, "{}") {
-			continue
+		text := f.text(e)
+		switch {
+		case text == "true", text == "false":
+			// They are replaced by each other already.
+		case text == "nil", text == "0", text == `""`, strings.HasSuffix(text, "{}"), strings.HasSuffix(text, "None"):
+			// They are zero values, the last by our names of them.
+		default:
+			f.replace(e.Pos(), e.End(), "*new("+types[i]+")")
 		}
-		f.replace(e.Pos(), e.End(), "*new("+types[i]+")")
 	}
 }

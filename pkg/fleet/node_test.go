@@ -66,3 +66,17 @@ func TestPhase(t *testing.T) {
 	n.Problems = []marker.Problem{{Key: marker.KeyFailure, Why: "x"}}
 	assert.Equal(t, n.Phase(), intent.PhaseUnreadable, "whatever could be read")
 }
+
+// A label is what the node carries, and the zone that the node was read with.
+func TestLabel(t *testing.T) {
+	n := fleet.Node{Zone: "a", Labels: map[string]string{fleet.ZoneLabel: "read before", "role": "ingress"}}
+	assert.Equal(t, n.Label(fleet.ZoneLabel), "a")
+	assert.Equal(t, n.Label("role"), "ingress")
+}
+
+// All is well only where all was seen.
+func TestWell(t *testing.T) {
+	assert.Assert(t, (&fleet.Checked{}).Well())
+	assert.Assert(t, !(&fleet.Checked{Unwell: "x"}).Well())
+	assert.Assert(t, !(&fleet.Checked{Failed: "x"}).Well())
+}

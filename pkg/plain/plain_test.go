@@ -3,6 +3,7 @@ package plain_test
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"strings"
 	"testing"
 	"unicode"
@@ -18,6 +19,8 @@ import (
 func TestHonest(t *testing.T) {
 	for _, word := range []string{"", "a", "Größe: ½ µs", "维护窗口", "обновление", "تحديث", "アップデート", "😀 ❤️ 👍🏽", "e\u0301", "\ufffd", "a <b> & \"c\" \\n"} {
 		assert.Equal(t, plain.Line(word, 1024), word)
+		// Nearly all that is shown is so.
+		assert.Equal(t, testing.AllocsPerRun(1, func() { plain.Line(word, len(word)) }), 0.0, "%q is copied", word)
 		var text, out bytes.Buffer
 		_, err := plain.Text(&text).Write([]byte(word + "\n\tx\n"))
 		assert.NilError(t, err)
@@ -26,9 +29,58 @@ func TestHonest(t *testing.T) {
 		assert.NilError(t, err)
 		assert.Equal(t, out.String(), word+"\n")
 	}
-	assert.Equal(t, plain.Line(" a\u3000b\u00a0\tc ", 10), "a b c")
-	assert.Equal(t, plain.Line("äöü", 5), "ä...")
 }
+
+// What is too long is cut between characters, and what is shown instead of the end is within the limit too.
+func TestLimit(t *testing.T) {
+	for _, c := range []struct {
+		s     string
+		limit int
+		want  string
+	}{
+		{" a\u3000b\u00a0\tc ", 10, "a b c"},
+		{"ab ", 2, "ab"},
+		{"ab ", 3, "ab"},
+		{"äöü", 5, "ä..."},
+		{"äöüß", 6, "ä..."},
+		{"äöü", 4, "..."},
+		{"abcd", 3, "..."},
+		{"abcd", 2, ".."},
+		{"abcd", 0, ""},
+		{"abcd", -1, ""},
+		{"", -1, ""},
+	} {
+		assert.Equal(t, plain.Line(c.s, c.limit), c.want, "%q, %d", c.s, c.limit)
+	}
+}
+
+// Each way out has its own sign for what can't be printed, and tells its caller that all was written, or what is wrong.
+func TestWaysOut(t *testing.T) {
+	for _, c := range []struct{ given, text, json string }{
+		{"\u00a0", " ", `\u00a0`},
+		{"\x00", "?", `\u0000`},
+		{"\uffff", "?", `\uffff`},
+		{"\U000e0001", "?", `\udb40\udc01`},
+		{"\xff", "?", "?"},
+	} {
+		var text, out bytes.Buffer
+		for _, w := range []io.Writer{plain.Text(&text), plain.JSON(&out)} {
+			n, err := w.Write([]byte(c.given))
+			assert.NilError(t, err)
+			assert.Equal(t, n, len(c.given))
+		}
+		assert.Equal(t, text.String(), c.text)
+		assert.Equal(t, out.String(), c.json)
+	}
+	n, err := plain.Text(full{}).Write([]byte("a"))
+	assert.ErrorIs(t, err, io.ErrShortWrite)
+	assert.Equal(t, n, 0)
+}
+
+// full is a writer that takes nothing any more.
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, io.ErrShortWrite }
 
 // TestAttackTerminal: no word gets past a line, or past a way out.
 func TestAttackTerminal(t *testing.T) {
