@@ -28,7 +28,7 @@ func TestFind(t *testing.T) {
 		`const late = 5 * time.Minute`:                                     {`6 *`, `4 *`, `0 *`},
 		`func f() []int { a := make([]int, 0, 8); return a }`:              {`return *new([]int)`},
 		`func f() (int, error) { return g() }`:                             nil,
-		`func f() (bool, T, string) { return true, T{}, "" }`:              {`return false`},
+		`func f() (bool, T, string) { panic(m); return true, T{}, "" }`:    {`return false`},
 		`type T struct { a [4]string "json:\"1\"" }`:                       nil,
 	} {
 		root := t.TempDir()
@@ -47,6 +47,17 @@ func TestFind(t *testing.T) {
 			assert.Assert(t, strings.Contains(got[i], w), "%s:\n%s\nand not %s", source, got[i], w)
 		}
 	}
+}
+
+// TestFindTwice: what stands twice in a function can be told apart.
+func TestFindTwice(t *testing.T) {
+	root := t.TempDir()
+	assert.NilError(t, os.WriteFile(filepath.Join(root, "a.go"), []byte("package a\nfunc f() {\n g()\n g()\n}\n"), 0o600))
+	found, err := Find(root, "a.go")
+	assert.NilError(t, err)
+	assert.Equal(t, len(found), 2)
+	assert.Equal(t, found[0].Func, "f")
+	assert.Equal(t, found[1].Func, "f 2")
 }
 
 // TestSample: of a sample's mutants the one that loops for ever is noticed as a wrong one is, the one at the boundary that

@@ -25,6 +25,7 @@ func inHands() map[string]string {
 		"bottlerocket.aws/waiting-for":       "Draining: pod default/a is shutting down",
 		"bottlerocket.aws/active-id":         "17-abc",
 		"bottlerocket.aws/action-state":      "ready",
+		"bottlerocket.aws/message":           "prepared",
 		"bottlerocket.aws/available-version": "1.27.0",
 		"bottlerocket.aws/current-version":   "1.26.1",
 		"bottlerocket.aws/boot-id":           "boot-1",
@@ -39,7 +40,7 @@ func TestDecode(t *testing.T) {
 	assert.Equal(t, m.Intent, Intent{ID: "17-abc", Action: ActionPrepareUpdate,
 		Time: time.Date(2026, 9, 20, 10, 0, 0, 0, time.UTC), Until: time.Date(2026, 9, 20, 10, 45, 0, 0, time.UTC),
 		Target: "1.27.0", RebootFrom: "boot-1"})
-	assert.Equal(t, m.Report, Report{ActiveID: "17-abc", State: StateReady, Available: "1.27.0", Current: "1.26.1",
+	assert.Equal(t, m.Report, Report{ActiveID: "17-abc", State: StateReady, Message: "prepared", Available: "1.27.0", Current: "1.26.1",
 		BootID: "boot-1", Protocol: 1, OperatorVersion: "v1.0.0"})
 	assert.Equal(t, m.Report.Answer("17-abc"), StateReady)
 	assert.Equal(t, m.Report.Answer("17-abd"), StateNone, "an answer to another intent is none")
@@ -76,12 +77,19 @@ func TestDecodeProblems(t *testing.T) {
 		{"a disruption with a field of another type", KeyDisruption, `{"since":"2026-09-20T10:05:00Z","wasUnschedulable":"no"}`},
 		{"an empty disruption", KeyDisruption, ""},
 		{"a failure that is too long", KeyFailure, long},
+		{"a disruption that is too long", KeyDisruption, long},
+		{"an empty failure", KeyFailure, ""},
 		{"a failure that is null", KeyFailure, "null"},
+		{"a failure that isn't JSON", KeyFailure, "{"},
+		{"a failure with a field of another type, from a newer build", KeyFailure, `{"count":"1","new":1}`},
+		{"a failure of a version that isn't one", KeyFailure, `{"versions":["1.2.3","latest"],"count":1}`},
 		{"a failure with a number that its complaint would repeat", KeyFailure, `{"count":` + strings.Repeat("9", 3000) + `}`},
 		{"a failure with a negative count", KeyFailure, `{"count":-1}`},
 		{"an answer that isn't one", KeyActionState, "done"},
 		{"an answered id that is empty", KeyActiveID, ""},
 		{"a message that is too long", KeyMessage, long},
+		{"a message that isn't UTF-8", KeyMessage, "\xff"},
+		{"a disruption that isn't UTF-8", KeyDisruption, "\xff"},
 		{"a running version that isn't one", KeyCurrentVersion, "latest"},
 		{"an offer that isn't UTF-8", KeyAvailableVersion, "1.2.3\xff"},
 		{"a boot id with a line break", KeyBootID, "a\nb"},
@@ -92,10 +100,12 @@ func TestDecodeProblems(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			a := inHands()
 			a[string(tc.key)] = tc.value
-			_, problems := Decode(a)
+			m, problems := Decode(a)
 			assert.Assert(t, len(problems) > 0)
+			assert.Assert(t, m.Disruption != nil, "an unreadable disruption is one")
 			for _, p := range problems {
 				assert.Equal(t, p.Key, tc.key, "%s", p)
+				assert.Equal(t, p.String(), string(tc.key)+": "+p.Why)
 				assert.Assert(t, p.Why != "" && len(p.Why) <= MaxMessage, "%s", p)
 			}
 		})
@@ -135,8 +145,94 @@ func TestDecodeMissing(t *testing.T) {
 	assert.Equal(t, problems[0].Key, KeyDisruption)
 }
 
+// The part of an intent that the agent reads says by itself what is missing of it, and nothing else is.
+func TestDecodeIntentMissing(t *testing.T) {
+	for action, needs := range map[Action][]Key{
+		ActionStabilize:     nil,
+		ActionResetState:    nil,
+		ActionPrepareUpdate: {KeyTargetVersion},
+		ActionConfirmUpdate: {KeyTargetVersion},
+		ActionRebootUpdate:  {KeyTargetVersion, KeyRebootFrom},
+	} {
+		assert.Equal(t, action.Stages(), len(needs) == 1)
+		a := inHands()
+		a[string(KeyActionWanted)] = string(action)
+		delete(a, string(KeyTargetVersion))
+		delete(a, string(KeyRebootFrom))
+		_, problems := DecodeIntent(a)
+		var missing []Key
+		for _, p := range problems {
+			missing = append(missing, p.Key)
+		}
+		assert.DeepEqual(t, missing, needs)
+	}
+}
+
+// A value of the length that its limit allows is read, and one that is a byte longer isn't.
+func TestDecodeLimits(t *testing.T) {
+	for key, value := range map[Key]func(length int) string{
+		KeyIntentID:       func(n int) string { return strings.Repeat("~", n) },
+		KeyTargetVersion:  func(n int) string { return "1.2.3-" + strings.Repeat("x", n-6) },
+		KeyCurrentVersion: func(n int) string { return "1.2.3+" + strings.Repeat("x", n-6) },
+	} {
+		a := inHands()
+		a[string(key)] = value(128)
+		_, problems := Decode(a)
+		assert.Equal(t, len(problems), 0, "%v", problems)
+		a[string(key)] = value(129)
+		_, problems = Decode(a)
+		assert.Assert(t, len(problems) > 0, "%s", key)
+		assert.Assert(t, ValidToken(value(128)) && !ValidToken(value(129)))
+	}
+	for key, limit := range map[Key]int{KeyMessage: 256, KeyDisruption: 4096, KeyFailure: 4096} {
+		a := inHands()
+		a[string(key)] += strings.Repeat(" ", limit-len(a[string(key)]))
+		_, problems := Decode(a)
+		assert.Equal(t, len(problems), 0, "%v", problems)
+		a[string(key)] += " "
+		_, problems = Decode(a)
+		assert.Assert(t, len(problems) > 0 && problems[0].Key == key, "%v", problems)
+	}
+	a := inHands()
+	a[string(KeyHistory)] += strings.Repeat(" ", 2048-len(a[string(KeyHistory)]))
+	assert.Equal(t, len(decode(t, a).History), 1)
+	a[string(KeyHistory)] += " "
+	assert.Equal(t, len(decode(t, a).History), 0)
+	a[string(KeyWaitingFor)] = strings.Repeat("R", 128) + ": " + strings.Repeat("m", 256)
+	assert.Equal(t, *decode(t, a).Waiting, Waiting{Reason: strings.Repeat("R", 128), Message: strings.Repeat("m", 256)})
+	assert.Assert(t, ValidToken("!") && !ValidToken(" ") && !ValidToken("\x7f"))
+}
+
+// Every year that can be written again is read.
+func TestDecodeTimes(t *testing.T) {
+	for text, problem := range map[string]bool{
+		"0000-12-31T00:00:00Z": true, "0001-01-01T00:00:00Z": false, "0002-01-01T00:00:00Z": false,
+		"9999-12-31T23:59:59Z": false, "9999-12-31T23:59:59-01:00": true,
+	} {
+		a := inHands()
+		a[string(KeyIntentUntil)] = text
+		_, problems := Decode(a)
+		assert.Equal(t, len(problems) > 0, problem, "%s: %v", text, problems)
+	}
+}
+
+// Of marks with problems what can be read is there to be shown, and what can't isn't.
+func TestDecodeWhatCanBeRead(t *testing.T) {
+	a := inHands()
+	a[string(KeyActionWanted)], a[string(KeyActionState)] = "perform-update", "done"
+	a[string(KeyFailure)] = `{"versions":["latest","1.2.3"],"count":0}`
+	m, problems := Decode(a)
+	assert.Equal(t, len(problems), 3, "%v", problems)
+	assert.Equal(t, m.Intent.Action, Action(""))
+	assert.Equal(t, m.Report.State, StateNone)
+	assert.DeepEqual(t, m.Failure.Versions, []string{"1.2.3"})
+	_, problems = DecodeReport(a)
+	assert.Equal(t, len(problems), 1)
+}
+
 // What isn't for the machine doesn't stop it.
 func TestDecodeLenient(t *testing.T) {
+	const gone = "this annotation isn't there"
 	for _, tc := range []struct {
 		name  string
 		key   Key
@@ -149,14 +245,20 @@ func TestDecodeLenient(t *testing.T) {
 		{"a reason for a pause with line breaks", KeyPaused, "a\nb\n"},
 		{"a pause without a reason", KeyPaused, ""},
 		{"waiting for nothing known", KeyWaitingFor, "what"},
+		{"a retry that was asked for", KeyRetry, ""},
+		{"a failure that doesn't count any more", KeyFailure, `{"versions":["1.2.3"],"count":0}`},
+		{"an agent that was asked nothing yet", KeyActiveID, gone},
 		{"a key of a newer build", Prefix + "brand-new", "{"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			a := inHands()
 			a[string(tc.key)] = tc.value
+			maps.DeleteFunc(a, func(_, v string) bool { return v == gone })
 			m, problems := Decode(a)
 			assert.Equal(t, len(problems), 0, "%v", problems)
 			assert.Equal(t, m.Paused, tc.key == KeyPaused)
+			assert.Equal(t, m.Retry, tc.key == KeyRetry)
+			assert.Equal(t, m.Report.Current, "1.26.1")
 			assert.Assert(t, len(m.PausedReason) <= MaxMessage && !strings.Contains(m.PausedReason, "\n"))
 		})
 	}
@@ -214,7 +316,7 @@ func TestDecodeWhatADisruptionNotes(t *testing.T) {
 // However much stood there before, a record can be read again.
 func TestALongRecordCanBeRead(t *testing.T) {
 	worst := strings.Repeat("\u2028", maxToken/3)
-	assert.Assert(t, CanStandBefore(worst) && !CanStandBefore(worst+worst) && !CanStandBefore("\xff"))
+	assert.Assert(t, CanStandBefore(strings.Repeat("x", 128)) && !CanStandBefore(strings.Repeat("x", 129)) && !CanStandBefore("\xff"))
 	at := time.Date(2026, 9, 20, 10, 5, 0, 123e6, time.UTC)
 	d := &Disruption{Since: at, Ready: "2026-09-20T10:05:00Z", Soak: &at, Returned: &at, Drained: &at, Asked: &at, Late: &at,
 		Before: map[string]*string{LabelExcluded: nil, AnnotationScaleDown: &worst, AnnotationDisrupt: &worst}, Workloads: map[string]int{}}

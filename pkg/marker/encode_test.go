@@ -37,11 +37,14 @@ func TestUnknownFieldsAreKept(t *testing.T) {
 	for _, tc := range []struct {
 		name, value string
 		key         Key
+		kept        string
 	}{
-		{"in disruption", `{"since":"2026-09-20T10:05:00Z","wasUnschedulable":true,"aNew":{"b":[1,2]},"label":"x"}`, KeyDisruption},
-		{"in disruption, in a name that differs in case", `{"since":"2026-09-20T10:05:00Z","wasUnschedulable":false,"Since":"x","SOAK":7}`, KeyDisruption},
-		{"in failure", `{"versions":["1.2.3"],"count":2,"reason":"X","at":"2026-09-20T10:05:00Z","retryAfter":"2026-09-20T10:05:00Z","wave":3}`, KeyFailure},
-		{"in history", `[{"version":"1.2.3","outcome":"failed","started":"2026-09-20T10:05:00Z","ended":"2026-09-20T10:05:00Z","by":"x"}]`, KeyHistory},
+		{"in disruption", `{"since":"2026-09-20T10:05:00Z","wasUnschedulable":true,"aNew":{"b":[1,2]},"label":"x"}`, KeyDisruption, `"aNew":{"b":[1,2]},"label":"x"`},
+		{"in disruption, in a name that differs in case", `{"since":"2026-09-20T10:05:00Z","wasUnschedulable":false,"Since":"x","SOAK":7}`, KeyDisruption, `"SOAK":7,"Since":"x"`},
+		{"in failure", `{"versions":["1.2.3"],"count":2,"reason":"X","at":"2026-09-20T10:05:00Z","retryAfter":"2026-09-20T10:05:00Z","wave":3}`, KeyFailure, `"wave":3`},
+		{"in failure, under the empty name", `{"":7}`, KeyFailure, `"":7`},
+		{"in history", `[{"version":"1.2.3","outcome":"failed","started":"2026-09-20T10:05:00Z","ended":"2026-09-20T10:05:00Z","by":"x"}]`, KeyHistory, `"by":"x"`},
+		{"in history, as many as fields are missing", `[{"started":"2026-09-20T10:05:00Z","ended":"2026-09-20T10:05:00Z","by":"x","in":"y"}]`, KeyHistory, `"by":"x","in":"y"`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			a := inHands()
@@ -52,6 +55,7 @@ func TestUnknownFieldsAreKept(t *testing.T) {
 				m.Disruption.Ready = "then"
 				assert.Assert(t, strings.Contains(Encode(m)[KeyDisruption], `"ready":"then"`))
 			}
+			assert.Assert(t, strings.Contains(Encode(m)[tc.key], tc.kept), Encode(m)[tc.key])
 			for _, change := range diff {
 				// The order of fields is this build's; nothing else may differ.
 				assert.Assert(t, change != nil)
@@ -93,13 +97,22 @@ func TestDiff(t *testing.T) {
 	}
 }
 
+// Nothing is written of marks that say nothing.
+func TestEncodeNothing(t *testing.T) {
+	assert.Equal(t, len(Encode(Marks{})), 0)
+	assert.Equal(t, len(EncodeReport(Report{})), 0)
+}
+
 func TestEncodeReport(t *testing.T) {
-	r := Report{ActiveID: "1", State: StateBusy, Available: "1.10.0", Current: "1.9.0", BootID: "b", Protocol: 1, OperatorVersion: "x"}
+	r := Report{ActiveID: "1", State: StateBusy, Available: "1.10.0", Current: "1.9.0", BootID: "b", ActivatedID: "1", Protocol: 1, OperatorVersion: "x"}
 	a := EncodeReport(r)
+	assert.Equal(t, a[KeyActivatedID], "1")
 	assert.Equal(t, a[KeyUpdateAvailable], "true")
 	assert.Equal(t, a[KeyActionActive], "true")
 	r.Available = "1.8.0"
 	assert.Equal(t, EncodeReport(r)[KeyUpdateAvailable], "false", "a lower version is no update")
+	r.Available = r.Current
+	assert.Equal(t, EncodeReport(r)[KeyUpdateAvailable], "false", "what runs is no update")
 	r.State = StateNone
 	_, ok := EncodeReport(r)[KeyActiveID]
 	assert.Assert(t, !ok, "an id without an answer is not an answer")
@@ -130,8 +143,15 @@ func TestHistoryIsBounded(t *testing.T) {
 		m.History = append(m.History, Attempt{Version: fmt.Sprintf("1.%d.0", i), Outcome: OutcomeUpdated, Started: at, Ended: at})
 	}
 	got := decode(t, asRead(Encode(m))).History
-	assert.Equal(t, len(got), HistoryLength)
-	assert.Equal(t, got[HistoryLength-1].Version, "1.8.0")
+	assert.Equal(t, len(got), 5)
+	assert.Equal(t, got[4].Version, "1.8.0")
+	// One that fills it to the last byte but that of a comma is kept, and a longer one isn't.
+	for have, want := range map[int]int{2047: 5, 2048: 4} {
+		m.History[4].Reason = "x"
+		m.History[4].Reason += strings.Repeat("x", have-len(Encode(m)[KeyHistory]))
+		got = decode(t, asRead(Encode(m))).History
+		assert.Equal(t, len(got), want)
+	}
 	m.History[6].Reason = strings.Repeat("x", maxHistory)
 	got = decode(t, asRead(Encode(m))).History
 	assert.Equal(t, len(got), 2)

@@ -23,11 +23,7 @@ func unmarshal(value []byte, into any) (extra, error) {
 	if all == nil {
 		return nil, errors.New("is not a JSON object")
 	}
-	t := reflect.TypeOf(into).Elem()
-	if allKnown(all, t) {
-		return nil, json.Unmarshal(value, into)
-	}
-	known := extra{}
+	known, t := extra{}, reflect.TypeOf(into).Elem()
 	for i := range t.NumField() {
 		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
 		if field, ok := all[name]; ok && name != "" {
@@ -35,29 +31,14 @@ func unmarshal(value []byte, into any) (extra, error) {
 			delete(all, name)
 		}
 	}
+	if len(all) == 0 {
+		return nil, json.Unmarshal(value, into)
+	}
 	exact, err := json.Marshal(known)
 	if err != nil {
 		return nil, err
 	}
-	if err := json.Unmarshal(exact, into); err != nil {
-		return nil, err
-	}
-	if len(all) == 0 {
-		return nil, nil
-	}
-	return all, nil
-}
-
-// allKnown tells if each name is one of a type's fields, letter by letter.
-func allKnown(all extra, t reflect.Type) bool {
-	found := 0
-	for i := range t.NumField() {
-		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
-		if _, ok := all[name]; ok && name != "" {
-			found++
-		}
-	}
-	return found == len(all)
+	return all, json.Unmarshal(exact, into)
 }
 
 // marshal encodes v's fields in their order, then the unknown ones in the order of their names, as one line that can be

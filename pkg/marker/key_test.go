@@ -32,6 +32,12 @@ func TestTable(t *testing.T) {
 	assert.Assert(t, !Owns(WriterController, "example.com/x"))
 }
 
+// What builds on other nodes, autoscalers and the admission policies know by heart.
+func TestWire(t *testing.T) {
+	assert.Equal(t, Protocol, 2)
+	assert.DeepEqual(t, AutoscalerMarks(), []string{"cluster-autoscaler.kubernetes.io/scale-down-disabled", "karpenter.sh/do-not-disrupt"})
+}
+
 // Encode and EncodeReport write nothing but what their writer owns.
 func TestEncodersWriteTheirOwn(t *testing.T) {
 	m := decode(t, inHands())

@@ -45,6 +45,7 @@ func TestCompareVersions(t *testing.T) {
 		{"nothing is lower than any version", "", "0.0.1", -1},
 		{"what isn't a version is never newer", "v9.9.9", "0.0.1", -1},
 		{"a version is newer than what isn't one", "0.0.1", "latest", 1},
+		{"a short form is no version", "1.27", "1.26.0", -1},
 		{"two that aren't versions are alike", "", "latest", 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
