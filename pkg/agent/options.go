@@ -53,13 +53,13 @@ func ProxyIn(namespace string) string { return "update-operator-proxy." + namesp
 // AddFlags defines the flags on fs, with what o holds as defaults.
 func (o *Options) AddFlags(fs *flag.FlagSet) {
 	fs.StringVar(&o.NodeName, "node-name", o.NodeName, "name of the node that this agent runs on (default from the environment: NODE_NAME)")
-	fs.StringVar(&o.ProxyServer, "proxy-server", o.ProxyServer, "https URL of the proxy, best by the Service's cluster IP, which needs no DNS")
-	fs.StringVar(&o.ProxyServerName, "proxy-server-name", o.ProxyServerName, "name that the proxy's certificate must carry, and by which it is looked for when it doesn't answer at -proxy-server")
-	fs.StringVar(&o.CAFile, "proxy-ca-file", o.CAFile, "file with the proxy's CA; it may change at any time")
-	fs.StringVar(&o.TokenFile, "token-file", o.TokenFile, "file with the token for the proxy; it may change at any time")
+	fs.StringVar(&o.ProxyServer, "proxy-server", o.ProxyServer, "https URL of the proxy, best with the Service's cluster IP, which needs no DNS")
+	fs.StringVar(&o.ProxyServerName, "proxy-server-name", o.ProxyServerName, "DNS name that the proxy's certificate must have; also tried if -proxy-server doesn't answer")
+	fs.StringVar(&o.CAFile, "proxy-ca-file", o.CAFile, "file with the proxy's CA, read again when it changes")
+	fs.StringVar(&o.TokenFile, "token-file", o.TokenFile, "file with the token for the proxy, read again when it changes")
 	fs.StringVar(&o.HostSocket, "host-socket", o.HostSocket, "socket of the host's API")
 	fs.StringVar(&o.BootIDFile, "boot-id-file", o.BootIDFile, "file with the boot ID of the host's kernel")
-	fs.DurationVar(&o.RefreshInterval, "refresh-interval", o.RefreshInterval, "how often the host looks for updates, give or take a tenth")
+	fs.DurationVar(&o.RefreshInterval, "refresh-interval", o.RefreshInterval, "how often the host looks for updates, plus or minus a tenth")
 	o.Options.AddFlags(fs, "metrics and probes")
 }
 
