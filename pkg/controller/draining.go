@@ -16,15 +16,6 @@ const (
 	drainLate = 5 * time.Second
 )
 
-// draining is what this process knows of one node's drain.
-type draining struct {
-	// since tells one disruption of a node from the next.
-	since   time.Time
-	running bool
-	found   *fleet.Drain
-	pause   time.Duration
-}
-
 // disruptedSince tells the disruption of a step's node from the next.
 func disruptedSince(s fleet.Snapshot, step plan.Step) time.Time {
 	for i := range s.Nodes {
@@ -35,26 +26,14 @@ func disruptedSince(s fleet.Snapshot, step plan.Step) time.Time {
 	return time.Time{}
 }
 
-// drain starts one eviction pass, unless one is under way. Its end asks for another pass of the term.
+// drain begins one eviction pass.
 func (t *Term) drain(ctx context.Context, s fleet.Snapshot, step plan.Step) {
 	since := disruptedSince(s, step)
-	t.mu.Lock()
-	d := t.drains[step.UID]
-	if d == nil || !d.since.Equal(since) && !d.running {
-		d = &draining{since: since}
-		t.drains[step.UID] = d
-	}
-	if d.running {
-		t.mu.Unlock()
-		return
-	}
-	d.running = true
-	t.mu.Unlock()
-	t.c.Spawn(func() {
+	begin(t, t.drains, step.UID, since, func() func(*work[fleet.Drain]) {
 		ours, err := t.inOurHands(ctx, step, since)
 		if err == nil && !ours {
-			t.forgo(d)
-			return
+			// The next pass decides on what was seen instead.
+			return func(*work[fleet.Drain]) {}
 		}
 		var r drain.Result
 		if err == nil {
@@ -65,10 +44,7 @@ func (t *Term) drain(ctx context.Context, s fleet.Snapshot, step plan.Step) {
 		if err != nil {
 			found.Failed = err.Error()
 		}
-		t.found(d, found, r.Evicted > 0)
-		if found.Remaining > 0 {
-			t.forgetVolumes(step.UID)
-		}
+		return func(d *work[fleet.Drain]) { t.drained(step.UID, d, found, r.Evicted > 0) }
 	})
 }
 
@@ -82,48 +58,34 @@ func (t *Term) inOurHands(ctx context.Context, step plan.Step, since time.Time) 
 	return ok && n.UID == step.UID && n.Unschedulable && n.Disrupted() && n.Marks.Disruption.Since.Equal(since), nil
 }
 
-// forgo ends a pass that wasn't made: the next pass of the term decides on what was seen instead.
-func (t *Term) forgo(d *draining) {
-	t.mu.Lock()
-	d.running = false
-	t.mu.Unlock()
-	t.Changed()
-}
-
-func (t *Term) found(d *draining, found *fleet.Drain, headway bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	d.running = false
-	before := d.found
-	switch {
-	case headway || before == nil || found.Failed == "" && found.Remaining < before.Remaining:
-		d.pause = drainSoon
-	default:
-		d.pause = min(2*d.pause, drainLate)
+// drained takes in what is left on a node. The caller holds t.mu.
+func (t *Term) drained(uid string, d *work[fleet.Drain], found *fleet.Drain, headway bool) {
+	if before := d.found; headway || before == nil || found.Failed == "" && found.Remaining < before.Remaining {
+		d.pause = 0
 	}
+	d.backOff(drainSoon, drainLate)
 	found.Next = t.c.Now().Add(d.pause)
 	if found.Waiting != "" && found.Remaining > 1 {
 		found.Waiting = fmt.Sprintf("%s, %d pods to go", found.Waiting, found.Remaining)
 	}
 	d.found = found
-	t.Changed()
+	if volumes := t.checks[uid]; found.Remaining > 0 && volumes != nil && volumes.found != nil && volumes.found.For == fleet.CheckVolumes {
+		// They are looked at anew: the pods that are left may have brought some.
+		volumes.found = nil
+	}
 }
 
 // stillEmpty lists live, just before a reboot is asked for, that nothing is left to evict.
 func (t *Term) stillEmpty(ctx context.Context, step plan.Step) (bool, error) {
 	pods, err := t.c.Drainer.Pods(ctx, step.Node, *step.Eviction)
-	if err != nil {
-		return false, err
-	}
-	if len(pods) == 0 {
-		return true, nil
+	if err != nil || len(pods) == 0 {
+		return err == nil, err
 	}
 	t.mu.Lock()
-	d := t.drains[step.UID]
-	t.mu.Unlock()
-	t.forgetVolumes(step.UID)
-	if d != nil {
-		t.found(d, &fleet.Drain{Remaining: len(pods), Waiting: fmt.Sprintf("pod %s/%s came late", pods[0].Namespace, pods[0].Name)}, true)
+	defer t.mu.Unlock()
+	if d := t.drains[step.UID]; d != nil {
+		t.drained(step.UID, d, &fleet.Drain{Remaining: len(pods), Waiting: fmt.Sprintf("pod %s/%s came late", pods[0].Namespace, pods[0].Name)}, true)
+		t.Changed()
 	}
 	return false, nil
 }

@@ -5,15 +5,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/pkg/errors"
 	"github.com/sirupsen/logrus"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/planner"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/telemetry"
 )
 
@@ -44,24 +40,21 @@ type Term struct {
 	changed chan struct{}
 
 	mu     sync.Mutex
-	drains map[string]*draining
-	// looks are what this process found in the way of drains, by UID.
-	looks  map[string]*looking
-	checks map[string]*checking
+	drains works[fleet.Drain]
+	looks  works[fleet.Forecast]
+	checks works[fleet.Checked]
+	alerts works[fleet.Alerts]
 	borne  map[string]*borne
 	// began is when the pass under way began; zero if there is none.
 	began time.Time
 	// passed holds, by UID, the phase and intent in which the last pass saw a node.
 	passed map[string]passedOver
-	// alerts is what was said of alerts last, and asking tells if somebody is asked just now.
-	alerts *fleet.Alerts
-	asking bool
 	// away is since when this process has seen a node out of service by somebody else's hand, by UID.
 	away map[string]time.Time
 	wall walling
 	// writing is the trouble with the writes to nodes, by UID, conflicts the rows of conflicts that they meet, and wrote
 	// what was written to them since the last pass.
-	writing   map[string]*writing
+	writing   works[fleet.WriteTrouble]
 	conflicts map[string]*conflicts
 	wrote     []plan.Step
 	// deaf is since when it has seen no Ready agent on a node that the operator holds, by UID.
@@ -81,18 +74,6 @@ type Term struct {
 	retry    time.Duration
 }
 
-type passedOver struct {
-	phase intent.Phase
-	id    string
-	// since is when the first such pass was.
-	since time.Time
-}
-
-// same reports whether the pass was over a node in that phase, under that intent.
-func (p passedOver) same(n *fleet.Node) bool {
-	return p.phase == n.Phase() && p.id == n.Marks.Intent.ID
-}
-
 // NewTerm begins a term: nothing that an earlier one read counts any more.
 func NewTerm(c TermConfig) *Term {
 	if c.Spawn == nil {
@@ -102,11 +83,12 @@ func NewTerm(c TermConfig) *Term {
 	return &Term{
 		c:         c,
 		changed:   make(chan struct{}, 1),
-		drains:    map[string]*draining{},
-		looks:     map[string]*looking{},
-		checks:    map[string]*checking{},
+		drains:    works[fleet.Drain]{},
+		looks:     works[fleet.Forecast]{},
+		checks:    works[fleet.Checked]{},
+		alerts:    works[fleet.Alerts]{},
 		borne:     map[string]*borne{},
-		writing:   map[string]*writing{},
+		writing:   works[fleet.WriteTrouble]{},
 		conflicts: map[string]*conflicts{},
 		passed:    map[string]passedOver{},
 		told:      map[string]telling{},
@@ -237,127 +219,6 @@ func (t *Term) Plan(ctx context.Context) (plan.Plan, error) {
 	out := planner.Plan(s, set)
 	out.Budgets = planner.Budgets(s, set)
 	return out, nil
-}
-
-func (t *Term) gather(ctx context.Context) (fleet.Snapshot, policy.Settings, error) {
-	s := fleet.Snapshot{Now: t.c.Now()}
-	said := t.c.Policies.Current()
-	var err error
-	if s.Nodes, err = t.c.Cluster.Nodes(ctx); err != nil {
-		return s, said.Settings, err
-	}
-	state, err := t.c.Cluster.State(ctx)
-	s.Slots, s.Seen = state.Slots, state.Seen
-	var unreadable *kube.SlotsUnreadableError
-	switch {
-	case errors.As(err, &unreadable):
-		s.SlotsProblem = unreadable.Error()
-		t.c.Cluster.ForgetSlots()
-	case err != nil:
-		return s, said.Settings, err
-	}
-	if state.HadPolicy {
-		said = said.Required()
-	} else {
-		s.PolicyUnrecorded = said.Stands
-	}
-	s.PolicyProblem, s.NoPolicy, s.Acknowledged, s.PolicyWarnings = said.Problem, said.None, said.Acknowledged, said.Warnings
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	s.Alerts, s.Unwalled = t.alerts, t.wall.missing
-	away, deaf := map[string]time.Time{}, map[string]time.Time{}
-	for i := range s.Nodes {
-		n := &s.Nodes[i]
-		if (n.Unschedulable || !n.Ready) && !n.Disrupted() {
-			n.UnavailableSince = since(t.away, n.UID, s.Now)
-			away[n.UID] = n.UnavailableSince
-		}
-		// While the node itself isn't Ready, none of its pods is called so.
-		if n.Disrupted() && n.Ready && !n.AgentReady {
-			n.AgentLostSince = since(t.deaf, n.UID, s.Now)
-			deaf[n.UID] = n.AgentLostSince
-		}
-		n.ControllerHere = t.c.NodeName != "" && n.Name == t.c.NodeName
-		if d := t.drains[n.UID]; d != nil && n.Marks.Disruption != nil && d.since.Equal(n.Marks.Disruption.Since) {
-			n.Drain = d.found
-		}
-		if l := t.looks[n.UID]; l != nil {
-			n.Forecast = l.found
-		}
-		if w := t.writing[n.UID]; w != nil && (w.Asking || s.Now.Before(w.Calm)) {
-			n.WriteTrouble = w.at(s.Now)
-		}
-		if l := t.checks[n.UID]; l != nil && n.Marks.Disruption != nil && l.since.Equal(n.Marks.Disruption.Since) {
-			n.Checked = l.found
-		}
-		if b := t.borne[n.UID]; b != nil {
-			b.tell(n, s.Now)
-		}
-		if p, passed := t.passed[n.UID]; passed && p.same(n) {
-			n.PassedOver, n.WatchedSince = true, p.since
-		}
-	}
-	t.away, t.deaf = away, deaf
-	return s, said.Settings, nil
-}
-
-// since is when something was seen first; now if it wasn't yet.
-func since(seen map[string]time.Time, uid string, now time.Time) time.Time {
-	if at, known := seen[uid]; known {
-		return at
-	}
-	return now
-}
-
-// remember keeps, of managed nodes only, what the next pass wants to know.
-func (t *Term) remember(s fleet.Snapshot, out plan.Plan) {
-	managed := make(map[string]bool, len(out.Nodes))
-	for _, n := range out.Nodes {
-		managed[n.UID] = true
-	}
-	passed := make(map[string]passedOver, len(managed))
-	disrupted, staged := map[string]bool{}, map[string]bool{}
-	for i := range s.Nodes {
-		n := &s.Nodes[i]
-		if managed[n.UID] {
-			phase := n.Phase()
-			passed[n.UID] = passedOver{phase, n.Marks.Intent.ID, s.Now}
-			if n.PassedOver {
-				passed[n.UID] = passedOver{phase, n.Marks.Intent.ID, n.WatchedSince}
-			}
-			if phase == intent.PhasePrepared {
-				staged[n.UID] = true
-			}
-		}
-		if n.Disrupted() {
-			disrupted[n.UID] = true
-		}
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.passed = passed
-	t.forgetWriting(s)
-	for uid, d := range t.drains {
-		if !disrupted[uid] && !d.running {
-			delete(t.drains, uid)
-		}
-	}
-	for uid, l := range t.looks {
-		if !staged[uid] && !l.running {
-			delete(t.looks, uid)
-		}
-	}
-	// By their age alone: whoever may take the label off, and put it on again, ends no memory by that.
-	for uid, b := range t.borne {
-		if b.over(s.Now) {
-			delete(t.borne, uid)
-		}
-	}
-	for uid, l := range t.checks {
-		if !disrupted[uid] && !l.running {
-			delete(t.checks, uid)
-		}
-	}
 }
 
 func (t *Term) log(s plan.Step) logrus.FieldLogger {

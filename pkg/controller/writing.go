@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/pkg/errors"
@@ -33,29 +34,29 @@ const (
 	conflictRow = 10
 )
 
-// writing is what this process knows of the trouble with the writes to one node.
-type writing struct {
-	fleet.WriteTrouble
-	pause time.Duration
-}
-
 // conflicts is a row of writes to one node that each met a conflict, with no success in between.
 type conflicts struct {
 	count       int
 	first, last time.Time
 }
 
-// at is the trouble as it is now. No time of it is further away than it was when it was set: the clock may have run ahead then.
-func (w *writing) at(now time.Time) *fleet.WriteTrouble {
+// troubleAt returns the trouble with the writes to a node as it is now; nil if it is over. No time of it is further away
+// than it was when it was set: the clock may have run ahead then.
+func troubleAt(w *work[fleet.WriteTrouble], now time.Time) *fleet.WriteTrouble {
+	if w == nil || !w.running && !now.Before(w.found.Calm) {
+		return nil
+	}
 	for _, t := range []struct {
 		at   *time.Time
 		away time.Duration
-	}{{&w.Since, 0}, {&w.Until, w.pause}, {&w.Calm, w.pause + calmAfter}} {
+	}{{&w.found.Since, 0}, {&w.found.Until, w.pause}, {&w.found.Calm, w.pause + calmAfter}} {
 		if latest := now.Add(t.away); t.at.After(latest) {
 			*t.at = latest
 		}
 	}
-	return new(w.WriteTrouble)
+	trouble := *w.found
+	trouble.Asking = w.running
+	return &trouble
 }
 
 // writes reports whether carrying out the step writes to its node.
@@ -90,16 +91,15 @@ func (t *Term) failed(step plan.Step, err error, within time.Duration) bool {
 		return false
 	}
 	t.mu.Lock()
-	w := t.writing[step.UID]
-	if w == nil {
-		w = &writing{}
-		t.writing[step.UID] = w
+	w := t.writing.on(step.UID, time.Time{})
+	if w.found == nil {
+		w.found = &fleet.WriteTrouble{}
 	}
-	w.pause = min(max(2*w.pause, writeSoon), writeLate)
-	w.Message, w.Until, w.Asking = message, now.Add(w.pause), false
-	w.Calm = w.Until.Add(calmAfter)
-	if w.Since.IsZero() {
-		w.Since = since
+	w.backOff(writeSoon, writeLate)
+	w.found.Message, w.found.Until = message, now.Add(w.pause)
+	w.found.Calm = w.found.Until.Add(calmAfter)
+	if w.found.Since.IsZero() {
+		w.found.Since = since
 	}
 	t.mu.Unlock()
 	t.log(step).WithError(err).Warn("A write to a node failed and will be repeated")
@@ -121,37 +121,24 @@ func (t *Term) conflicted(uid string, now time.Time) conflicts {
 	return *row
 }
 
-// writeAside begins to carry out a task on a node whose writes had trouble, unless it is at it. Its end asks for another
-// pass of the term, which finds what came of it.
+// writeAside begins to carry out a task on a node whose writes had trouble.
 func (t *Term) writeAside(ctx context.Context, task plan.Task) {
-	t.mu.Lock()
-	w := t.writing[task.Step.UID]
-	if w.Asking {
-		t.mu.Unlock()
-		return
-	}
-	w.Asking = true
-	t.mu.Unlock()
-	t.c.Spawn(func() {
+	begin(t, t.writing, task.Step.UID, time.Time{}, func() func(*work[fleet.WriteTrouble]) {
 		ctx, cancel := context.WithTimeout(ctx, asideTime)
 		defer cancel()
 		wrote, err := t.writeLooking(ctx, task)
-		if err != nil && t.failed(task.Step, err, asideTime) {
-			return
+		noted := err != nil && t.failed(task.Step, err, asideTime)
+		return func(w *work[fleet.WriteTrouble]) {
+			switch {
+			case wrote:
+				w.found.Since, w.pause = time.Time{}, 0
+				delete(t.conflicts, task.Step.UID)
+				t.wrote = append(t.wrote, task.Step)
+			case err != nil && !noted && !errors.Is(err, kube.ErrConflict):
+				w.pause = max(w.pause, writeSoon)
+				w.found.Until = t.c.Now().Add(w.pause)
+			}
 		}
-		t.mu.Lock()
-		w.Asking = false
-		if wrote {
-			w.Since, w.pause = time.Time{}, 0
-			delete(t.conflicts, task.Step.UID)
-			t.wrote = append(t.wrote, task.Step)
-		}
-		if err != nil && !errors.Is(err, kube.ErrConflict) {
-			w.pause = max(w.pause, writeSoon)
-			w.Until = t.c.Now().Add(w.pause)
-		}
-		t.mu.Unlock()
-		t.Changed()
 	})
 }
 
@@ -216,14 +203,10 @@ func (t *Term) forgetWriting(s fleet.Snapshot) {
 	for i := range s.Nodes {
 		here[s.Nodes[i].UID] = true
 	}
-	for uid, w := range t.writing {
-		if !w.Asking && (!here[uid] || !s.Now.Before(w.Calm)) {
-			delete(t.writing, uid)
-		}
-	}
-	for uid, row := range t.conflicts {
-		if !here[uid] || s.Now.Sub(row.last) >= writeLate+calmAfter {
-			delete(t.conflicts, uid)
-		}
-	}
+	maps.DeleteFunc(t.writing, func(uid string, w *work[fleet.WriteTrouble]) bool {
+		return !w.running && (!here[uid] || !s.Now.Before(w.found.Calm))
+	})
+	maps.DeleteFunc(t.conflicts, func(uid string, row *conflicts) bool {
+		return !here[uid] || s.Now.Sub(row.last) >= writeLate+calmAfter
+	})
 }

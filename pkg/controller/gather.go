@@ -1,0 +1,140 @@
+package controller
+
+import (
+	"context"
+	"maps"
+	"time"
+
+	"github.com/pkg/errors"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+)
+
+type passedOver struct {
+	phase intent.Phase
+	id    string
+	// since is when the first such pass was.
+	since time.Time
+}
+
+// same reports whether the pass was over a node in that phase, under that intent.
+func (p passedOver) same(n *fleet.Node) bool {
+	return p.phase == n.Phase() && p.id == n.Marks.Intent.ID
+}
+
+// gather returns what a plan is made from: what the cluster holds, and what this process knows of it.
+func (t *Term) gather(ctx context.Context) (fleet.Snapshot, policy.Settings, error) {
+	s := fleet.Snapshot{Now: t.c.Now()}
+	said := t.c.Policies.Current()
+	var err error
+	if s.Nodes, err = t.c.Cluster.Nodes(ctx); err != nil {
+		return s, said.Settings, err
+	}
+	hadPolicy, err := t.gatherState(ctx, &s)
+	if err != nil {
+		return s, said.Settings, err
+	}
+	if hadPolicy {
+		said = said.Required()
+	}
+	s.PolicyUnrecorded = !hadPolicy && said.Stands
+	s.PolicyProblem, s.NoPolicy, s.Acknowledged, s.PolicyWarnings = said.Problem, said.None, said.Acknowledged, said.Warnings
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s.Alerts, s.Unwalled = t.alerts.found(wholeFleet, time.Time{}), t.wall.missing
+	t.watch(&s)
+	for i := range s.Nodes {
+		t.recall(&s.Nodes[i], s.Now)
+	}
+	return s, said.Settings, nil
+}
+
+// gatherState adds what the controller's own object holds, and returns whether the cluster has had a policy.
+func (t *Term) gatherState(ctx context.Context, s *fleet.Snapshot) (hadPolicy bool, err error) {
+	state, err := t.c.Cluster.State(ctx)
+	var unreadable *kube.SlotsUnreadableError
+	if errors.As(err, &unreadable) {
+		s.SlotsProblem, err = unreadable.Error(), nil
+		t.c.Cluster.ForgetSlots()
+	}
+	s.Slots, s.Seen = state.Slots, state.Seen
+	return state.HadPolicy, err
+}
+
+// watch adds since when this process has seen nodes in a state that no Node tells the beginning of. The caller holds t.mu.
+func (t *Term) watch(s *fleet.Snapshot) {
+	away, deaf := map[string]time.Time{}, map[string]time.Time{}
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		if (n.Unschedulable || !n.Ready) && !n.Disrupted() {
+			n.UnavailableSince = since(t.away, n.UID, s.Now)
+			away[n.UID] = n.UnavailableSince
+		}
+		// While the node itself isn't Ready, none of its pods is called so.
+		if n.Disrupted() && n.Ready && !n.AgentReady {
+			n.AgentLostSince = since(t.deaf, n.UID, s.Now)
+			deaf[n.UID] = n.AgentLostSince
+		}
+	}
+	t.away, t.deaf = away, deaf
+}
+
+// since is when something was seen first; now if it wasn't yet.
+func since(seen map[string]time.Time, uid string, now time.Time) time.Time {
+	if at, known := seen[uid]; known {
+		return at
+	}
+	return now
+}
+
+// recall adds what this process knows of a node. The caller holds t.mu.
+func (t *Term) recall(n *fleet.Node, now time.Time) {
+	n.ControllerHere = t.c.NodeName != "" && n.Name == t.c.NodeName
+	n.Forecast = t.looks.found(n.UID, time.Time{})
+	n.WriteTrouble = troubleAt(t.writing[n.UID], now)
+	if d := n.Marks.Disruption; d != nil {
+		n.Drain = t.drains.found(n.UID, d.Since)
+		n.Checked = t.checks.found(n.UID, d.Since)
+	}
+	if b := t.borne[n.UID]; b != nil {
+		b.tell(n, now)
+	}
+	if p, passed := t.passed[n.UID]; passed && p.same(n) {
+		n.PassedOver, n.WatchedSince = true, p.since
+	}
+}
+
+// remember keeps, of managed nodes only, what the next pass wants to know.
+func (t *Term) remember(s fleet.Snapshot, out plan.Plan) {
+	managed := make(map[string]bool, len(out.Nodes))
+	for _, n := range out.Nodes {
+		managed[n.UID] = true
+	}
+	passed := make(map[string]passedOver, len(managed))
+	disrupted, staged := map[string]bool{}, map[string]bool{}
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		if managed[n.UID] {
+			p := passedOver{n.Phase(), n.Marks.Intent.ID, s.Now}
+			if n.PassedOver {
+				p.since = n.WatchedSince
+			}
+			passed[n.UID] = p
+			staged[n.UID] = p.phase == intent.PhasePrepared
+		}
+		disrupted[n.UID] = n.Disrupted()
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.passed = passed
+	t.forgetWriting(s)
+	t.drains.keep(disrupted)
+	t.looks.keep(staged)
+	t.checks.keep(disrupted)
+	// By their age alone: whoever may take the label off, and put it on again, ends no memory by that.
+	maps.DeleteFunc(t.borne, func(_ string, b *borne) bool { return b.over(s.Now) })
+}
