@@ -3,13 +3,11 @@ package main
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/pkg/errors"
 	"github.com/spf13/cobra"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 )
 
@@ -48,7 +46,7 @@ func (p *plugin) retry(ctx context.Context, dry *dryRun, names []string) error {
 	}
 	for _, n := range nodes {
 		_, failed := n.Annotations[string(marker.KeyFailure)]
-		if !failed && !strings.HasPrefix(n.Annotations[string(marker.KeyMessage)], intent.HasActivated) {
+		if report, _ := marker.DecodeReport(n.Annotations); !failed && report.Reason != marker.ReasonUnrequestedActivation {
 			warn(p.ErrOut, []string{fmt.Sprintf("no failure of node %q is remembered: it needn't be told to try again", n.Name)})
 			p.did("node/"+n.Name, "unchanged", dry)
 			continue

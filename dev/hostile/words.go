@@ -92,7 +92,7 @@ func Node(name, word string, readable bool) *corev1.Node {
 		}
 	} else {
 		for _, key := range []string{"intent-id", "action-wanted", "intent-time", "intent-until", "target-version", "reboot-from", "waiting-for", "paused",
-			"active-id", "action-state", "message", "available-version", "current-version", "boot-id", "activated-id", "protocol", "operator-version", "hook-id"} {
+			"active-id", "action-state", "reason", "message", "available-version", "current-version", "boot-id", "activated-id", "protocol", "operator-version", "hook-id"} {
 			mark(key, word)
 		}
 		mark("disruption", `{"since":`+quoted+`,"ready":`+quoted+`,"before":{`+quoted+`:`+quoted+`},"workloads":{`+quoted+`:1}}`)

@@ -9,7 +9,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 )
 
-var agentKeys = []marker.Key{marker.KeyActiveID, marker.KeyActionState, marker.KeyMessage, marker.KeyAvailableVersion, marker.KeyCurrentVersion,
+var agentKeys = []marker.Key{marker.KeyActiveID, marker.KeyActionState, marker.KeyReason, marker.KeyMessage, marker.KeyAvailableVersion, marker.KeyCurrentVersion,
 	marker.KeyBootID, marker.KeyActivatedID, marker.KeyProtocol, marker.KeyOperatorVersion, marker.KeyActionActive, marker.KeyUpdateAvailable}
 
 // report holds an agent's write against S3 and S4.

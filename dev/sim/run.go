@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,7 +13,6 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/agent"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/controller"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
@@ -229,7 +227,8 @@ func (w *world) peace() {
 // of, and Nodes whose machines are gone for good.
 func (w *world) tidy() {
 	for _, m := range w.machines {
-		switch other := m.up && strings.HasPrefix(annotationOf(m.node(), marker.KeyMessage), intent.AnotherUpdater); {
+		reason := marker.ReportReason(annotationOf(m.node(), marker.KeyReason))
+		switch other := m.up && (reason == marker.ReasonAnotherUpdater || reason == marker.ReasonUnrequestedActivation); {
 		case other && m.host.Snapshot().State == hostsim.Ready:
 			w.edit(m, func(n *corev1.Node) { n.Annotations[string(marker.KeyRetry)] = "" })
 		case other:

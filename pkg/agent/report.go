@@ -20,27 +20,11 @@ const (
 	idle = 30 * time.Second
 )
 
-// answerKeys are written only as an answer to the intent that stands there.
-var answerKeys = []marker.Key{marker.KeyActiveID, marker.KeyActionState, marker.KeyMessage}
-
 // answer writes the answer to the intent, together with the facts.
 func (a *Agent) answer(ctx context.Context, node *Seen, v next.View, step next.Step) time.Duration {
-	report := next.FactsOf(v, a.cfg.Version)
-	report.ActiveID, report.State, report.Message = v.Intent.ID, step.State, step.Message
-	want := marker.EncodeReport(report)
-	diff := marker.Diff(node.Annotations, want, marker.WriterAgent)
-	// Busy counts for this process only once it was accepted from this process, also if it stands there.
-	affirm := step.State == marker.StateBusy && !a.memory.IsAffirmed(v.Intent.ID)
-	if diff == nil && !affirm {
-		return idle
-	}
+	diff := next.Changes(v, step, node.Annotations, a.cfg.Version)
 	if diff == nil {
-		diff = map[marker.Key]*string{}
-	}
-	// An answer is told in full, so that it can be judged by itself.
-	for _, k := range answerKeys[:2] {
-		value := want[k]
-		diff[k] = &value
+		return idle
 	}
 	written := strings.Join([]string{v.Intent.ID, string(step.State), step.Message}, " ")
 	log := a.log.WithFields(logrus.Fields{
@@ -72,10 +56,7 @@ func (a *Agent) answer(ctx context.Context, node *Seen, v next.View, step next.S
 
 // facts writes what is new of the host, if anything, and returns how long the step lasts.
 func (a *Agent) facts(ctx context.Context, node *Seen, v next.View, step next.Step) time.Duration {
-	diff := marker.Diff(node.Annotations, marker.EncodeReport(next.FactsOf(v, a.cfg.Version)), marker.WriterAgent)
-	for _, k := range answerKeys {
-		delete(diff, k)
-	}
+	diff := next.Changes(v, step, node.Annotations, a.cfg.Version)
 	if len(diff) == 0 {
 		a.factsSince = time.Time{}
 		a.writing.over()

@@ -126,7 +126,7 @@ func FuzzJudge(f *testing.F) {
 
 // agentKeys are the keys that design gives to the agent, after the prefix.
 var agentKeys = []string{"active-id", "action-state", "message", "available-version", "current-version", "boot-id", "activated-id", "protocol",
-	"operator-version", "action-active", "update-available"}
+	"operator-version", "action-active", "update-available", "reason"}
 
 // semantic tells for the usual versions if they are some.
 func semantic(v string) bool {
@@ -154,6 +154,9 @@ func allowed(t *testing.T, w Write) {
 		for _, r := range *v {
 			assert.Assert(t, unicode.IsPrint(r), "%q", *v)
 		}
+		if name == "reason" {
+			assert.Assert(t, slices.Contains([]string{"AnotherUpdater", "UnrequestedActivation", "InterfaceUnsupported", "RepositoryUnavailable"}, *v), "%q", *v)
+		}
 		if name == "activated-id" {
 			assert.Equal(t, *v, before["intent-id"])
 		}
@@ -163,7 +166,7 @@ func allowed(t *testing.T, w Write) {
 	}
 
 	changed, touched := false, false
-	for _, k := range []string{"active-id", "action-state", "message"} {
+	for _, k := range []string{"active-id", "action-state", "reason", "message"} {
 		was, had := before[k]
 		is, has := after[k]
 		changed = changed || had != has || was != is

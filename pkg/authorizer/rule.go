@@ -31,8 +31,8 @@ type Write struct {
 //  2. The patch says which resourceVersion it was made from.
 //  3. Every key is the agent's own. A deletion is a change like any other.
 //  4. That resourceVersion stands now (409 else: look again).
-//  5. Every value that is set is one line that can be printed, can be read back, and is within its limit. What was
-//     activated was so for the intent that stands.
+//  5. Every value that is set is one line that can be printed, can be read back, and is within its limit; a reason is
+//     one of the closed list. What was activated was so for the intent that stands.
 //  6. Facts may be written at any time. If no answer changes, that is all. But `busy` that is written once
 //     more counts as an answer, so that it is affirmed against what stands now.
 //  7. An answer names the intent that stands. An intent that can't be read can't be answered, and answer
@@ -101,6 +101,9 @@ func judgeValues(p Patch, after map[string]string) *Refusal {
 		if slices.Contains(flagKeys, marker.Key(k)) && *v != "true" && *v != "false" {
 			return refuse(ReasonValue, "annotation %q is neither true nor false", k)
 		}
+		if k == string(marker.KeyReason) && !slices.Contains(marker.ReportReasons(), marker.ReportReason(*v)) {
+			return refuse(ReasonValue, "annotation %q is not a reason: %.40q", k, *v)
+		}
 	}
 	_, problems := marker.DecodeReport(after)
 	for _, problem := range problems {
@@ -111,12 +114,9 @@ func judgeValues(p Patch, after map[string]string) *Refusal {
 	return nil
 }
 
-// answerKeys are the keys that answer an intent; the agent's others are facts.
-var answerKeys = []marker.Key{marker.KeyActiveID, marker.KeyActionState, marker.KeyMessage}
-
 // answers tells if the patch changes an answer, or says busy once more.
 func answers(p Patch, before, after map[string]string) bool {
-	for _, k := range answerKeys {
+	for _, k := range marker.AnswerKeys() {
 		b, had := before[string(k)]
 		a, has := after[string(k)]
 		if had != has || b != a {

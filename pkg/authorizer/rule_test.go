@@ -81,6 +81,16 @@ func TestJudge(t *testing.T) {
 			w.Patch = answer("intent-6", marker.StateBusy, nil)
 		}, want: ReasonIntent},
 		{name: "a state that isn't one", change: func(w *Write) { w.Patch = answer(intentID, "dancing", nil) }, want: ReasonValue, says: "action-state"},
+		{name: "a reason that isn't one", change: func(w *Write) {
+			w.Patch = answer(intentID, marker.StateError, map[marker.Key]string{marker.KeyMessage: "m", marker.KeyReason: "Dancing"})
+		}, want: ReasonValue, says: "reason"},
+		{name: "a reason", change: func(w *Write) {
+			w.Patch = answer(intentID, marker.StateError, map[marker.Key]string{marker.KeyMessage: "m", marker.KeyReason: "AnotherUpdater"})
+		}},
+		{name: "a reason alone, under an older answer", change: func(w *Write) {
+			w.Live.Annotations = with(reboot, string(marker.KeyActiveID), "intent-6", string(marker.KeyActionState), "error", string(marker.KeyMessage), "m")
+			w.Patch = fact(marker.KeyReason, "AnotherUpdater")
+		}, want: ReasonIntent},
 		{name: "busy at the last moment", change: func(w *Write) { w.Now = noon.Add(time.Hour - time.Nanosecond) }},
 		{name: "busy when the time is up", change: func(w *Write) { w.Now = noon.Add(time.Hour) }, want: ReasonUntil},
 		{name: "busy on a paused node", change: func(w *Write) { w.Live.Annotations = with(reboot, string(marker.KeyPaused), "why") }, want: ReasonPaused},
@@ -268,7 +278,7 @@ func TestJudgeKeys(t *testing.T) {
 		fmt.Fprintf(&out, " | %-20s", i.name)
 	}
 	out.WriteString("\n")
-	values := map[marker.Key]string{marker.KeyActiveID: intentID, marker.KeyActionState: "ready", marker.KeyAvailableVersion: target,
+	values := map[marker.Key]string{marker.KeyActiveID: intentID, marker.KeyActionState: "ready", marker.KeyReason: "AnotherUpdater", marker.KeyAvailableVersion: target,
 		marker.KeyCurrentVersion: target, marker.KeyActivatedID: intentID, marker.KeyProtocol: "1", marker.KeyActionActive: "false", marker.KeyUpdateAvailable: "false"}
 	for _, k := range keys {
 		for _, op := range []string{"set", "delete"} {
@@ -320,16 +330,15 @@ func TestAgentStepsPass(t *testing.T) {
 					assert.Equal(t, len(problems), 0)
 					i, problems := marker.DecodeIntent(w.Live.Annotations)
 					assert.Equal(t, len(problems), 0)
-					step := next.Decide(next.View{Now: noon, Started: noon.Add(-time.Hour), Intent: i, Report: last, Host: h,
-						Affirmed: affirmed, RefreshTried: noon, RefreshEvery: time.Hour})
+					v := next.View{Now: noon, Started: noon.Add(-time.Hour), Intent: i, Report: last, Host: h,
+						Affirmed: affirmed, RefreshTried: noon, RefreshEvery: time.Hour}
+					step := next.Decide(v)
 					if step.Kind != next.StepReport {
 						continue
 					}
 					reports++
-					report := next.FactsOf(next.View{Intent: i, Report: last, Host: h}, "v2.0.0")
-					report.ActiveID, report.State, report.Message = i.ID, step.State, step.Message
 					w.Patch.Annotations = map[string]*string{}
-					for k, v := range marker.Diff(w.Live.Annotations, marker.EncodeReport(report), marker.WriterAgent) {
+					for k, v := range next.Changes(v, step, w.Live.Annotations, "v2.0.0") {
 						w.Patch.Annotations[string(k)] = v
 					}
 					refusal := Judge(w)

@@ -220,6 +220,10 @@ func (d *decoder) report() Report {
 	}
 	message, _ := d.text(KeyMessage, MaxMessage)
 	r.Message = Clip(message, MaxMessage)
+	// A newer agent's reason is no reason to stop, and none that this build could act on.
+	if reason := ReportReason(d.from[string(KeyReason)]); slices.Contains(ReportReasons(), reason) {
+		r.Reason = reason
+	}
 	r.State = State(d.from[string(KeyActionState)])
 	if !slices.Contains(States(), r.State) {
 		d.problem(KeyActionState, "%.40q is not a state", r.State)

@@ -244,6 +244,8 @@ func TestDecodeLenient(t *testing.T) {
 		{"a reason for a pause that is long", KeyPaused, strings.Repeat("because ", 1000)},
 		{"a reason for a pause with line breaks", KeyPaused, "a\nb\n"},
 		{"a pause without a reason", KeyPaused, ""},
+		{"a reason of a newer agent", KeyReason, "SomethingNew"},
+		{"a reason that is long", KeyReason, strings.Repeat("x", 5000)},
 		{"waiting for nothing known", KeyWaitingFor, "what"},
 		{"a retry that was asked for", KeyRetry, ""},
 		{"a failure that doesn't count any more", KeyFailure, `{"versions":["1.2.3"],"count":0}`},
@@ -259,6 +261,7 @@ func TestDecodeLenient(t *testing.T) {
 			assert.Equal(t, m.Paused, tc.key == KeyPaused)
 			assert.Equal(t, m.Retry, tc.key == KeyRetry)
 			assert.Equal(t, m.Report.Current, "1.26.1")
+			assert.Equal(t, m.Report.Reason, ReportReasonNone)
 			assert.Assert(t, len(m.PausedReason) <= MaxMessage && !strings.Contains(m.PausedReason, "\n"))
 		})
 	}

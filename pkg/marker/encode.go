@@ -69,6 +69,7 @@ func EncodeReport(r Report) map[Key]string {
 	if r.ActiveID != "" && r.State != StateNone {
 		out[KeyActiveID] = r.ActiveID
 		out[KeyActionState] = string(r.State)
+		set(KeyReason, string(r.Reason))
 		set(KeyMessage, Clip(r.Message, MaxMessage))
 	}
 	return out

@@ -116,6 +116,11 @@ func TestEncodeReport(t *testing.T) {
 	r.State = StateNone
 	_, ok := EncodeReport(r)[KeyActiveID]
 	assert.Assert(t, !ok, "an id without an answer is not an answer")
+	for _, reason := range ReportReasons() {
+		r = Report{ActiveID: "1", State: StateError, Reason: reason}
+		assert.Assert(t, r.Says("1", StateError, reason) && !r.Says("2", StateError, reason) && !r.Says("1", StateBusy, reason))
+		assert.Equal(t, EncodeReport(r)[KeyReason], string(reason))
+	}
 	r = Report{ActiveID: "1", State: StateError, Message: "one\n two\x1b[31m " + strings.Repeat("é", 300)}
 	message := EncodeReport(r)[KeyMessage]
 	assert.Assert(t, len(message) <= MaxMessage && utf8.ValidString(message))

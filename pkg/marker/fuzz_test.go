@@ -27,8 +27,11 @@ var fuzzed = []Key{
 // all has a bit for each of them.
 const all = 1<<20 - 1
 
-// withHook puts the intent's id, whatever it is, into hook-id too.
-const withHook = 1 << 20
+// withHook puts the intent's id, whatever it is, into hook-id too, and withReason the message into reason.
+const (
+	withHook   = 1 << 20
+	withReason = 1 << 21
+)
 
 // FuzzDecode: whatever stands on a node, Decode doesn't panic; what it can't read it names, shortly; what
 // it could read keeps the promises of its type, and is written and read again as the same.
@@ -62,6 +65,7 @@ func FuzzDecode(f *testing.F) {
 	seed(all, string(KeyMessage), "a\u202eb\x1b[2J", string(KeyWaitingFor), "A:\u2028B: \u009b", string(KeyOperatorVersion), "v\u200b", string(KeyPaused), "\x00",
 		string(KeyFailure), `{"versions":["1.2.3"],"count":1,"reason":"\u001b","message":"\u202e"}`, string(KeyHistory), `[{"version":"\u000a","outcome":"\u2066","reason":"\u0085"}]`)
 	seed(all, string(KeyFailure), `{"versions":["\u001b[2J"],"broken":["1.2.3","x"]}`)
+	seed(all|withReason, string(KeyMessage), "AnotherUpdater", string(KeyActionState), "error")
 	seed(1<<10|1<<11|1<<14, string(KeyActionState), "error")
 	f.Fuzz(func(t *testing.T, present uint32, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, b0, b1, b2, b3, b4, b5, b6, b7, b8, b9 string) {
 		values := []string{a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, b0, b1, b2, b3, b4, b5, b6, b7, b8, b9}
@@ -73,6 +77,9 @@ func FuzzDecode(f *testing.F) {
 		}
 		if present&withHook != 0 {
 			a[string(KeyHookID)] = a1
+		}
+		if present&withReason != 0 {
+			a[string(KeyReason)] = b2
 		}
 		m, problems := Decode(a)
 		for _, p := range problems {
@@ -152,6 +159,9 @@ func sameIntent(a, b Intent) bool {
 // aWord is what an id may be, told apart from the code under test.
 var aWord = regexp.MustCompile(`^[!-~]{1,128}$`)
 
+// aReason is the closed list, told apart from the code under test.
+var aReason = regexp.MustCompile(`^(|AnotherUpdater|UnrequestedActivation|InterfaceUnsupported|RepositoryUnavailable)$`)
+
 func intentPromises(t *testing.T, i Intent) {
 	t.Helper()
 	assert.Assert(t, aWord.MatchString(i.ID), "%q", i.ID)
@@ -176,10 +186,11 @@ func reportPromises(t *testing.T, r Report) {
 	assert.Assert(t, r.BootID == "" || aWord.MatchString(r.BootID), "%q", r.BootID)
 	assert.Assert(t, r.Protocol >= 0 && len(r.Message) <= 256 && len(r.OperatorVersion) <= 128)
 	if r.ActiveID == "" {
-		assert.Assert(t, r.State == "" && r.Message == "")
+		assert.Assert(t, r.State == "" && r.Reason == "" && r.Message == "")
 	} else {
 		assert.Assert(t, aWord.MatchString(r.ActiveID), "%q", r.ActiveID)
 		assert.Assert(t, r.State == "busy" || r.State == "ready" || r.State == "error", "%q", r.State)
+		assert.Assert(t, aReason.MatchString(string(r.Reason)), "%q", r.Reason)
 	}
 	written := EncodeReport(r)
 	for k := range written {

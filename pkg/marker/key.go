@@ -30,6 +30,7 @@ const (
 
 	KeyActiveID         Key = Prefix + "active-id"
 	KeyActionState      Key = Prefix + "action-state"
+	KeyReason           Key = Prefix + "reason"
 	KeyMessage          Key = Prefix + "message"
 	KeyAvailableVersion Key = Prefix + "available-version"
 	KeyCurrentVersion   Key = Prefix + "current-version"
@@ -84,6 +85,7 @@ var table = []Entry{
 	{KeyHookID, KindAnnotation, WriterController, "while hooks of the policy are awaited: a hook answers by setting its own annotation on the node to this value; begins with `after-drain.` or `before-uncordon.`"},
 	{KeyActiveID, KindAnnotation, WriterAgent, "the intent that the agent worked on last"},
 	{KeyActionState, KindAnnotation, WriterAgent, "its answer: `busy`, `ready`, `error`"},
+	{KeyReason, KindAnnotation, WriterAgent, "why the answer is what it is, where the controller acts on that: `AnotherUpdater`, `UnrequestedActivation`, `InterfaceUnsupported`, `RepositoryUnavailable`; absent otherwise"},
 	{KeyMessage, KindAnnotation, WriterAgent, "one line for people, at most 256 bytes; always there with `error`"},
 	{KeyAvailableVersion, KindAnnotation, WriterAgent, "the version that the host would install; absent when there is none"},
 	{KeyCurrentVersion, KindAnnotation, WriterAgent, "the version that the host runs"},
@@ -108,6 +110,9 @@ func Keys(w Writer) []Key {
 	}
 	return keys
 }
+
+// AnswerKeys returns the agent's keys that answer an intent; its others are facts, which are true whatever is asked.
+func AnswerKeys() []Key { return []Key{KeyActiveID, KeyActionState, KeyReason, KeyMessage} }
 
 // Owns tells if w is the writer of the annotation key.
 func Owns(w Writer, key string) bool {

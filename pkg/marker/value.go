@@ -43,6 +43,28 @@ const (
 // States is the closed list of answers.
 func States() []State { return []State{StateBusy, StateReady, StateError} }
 
+// ReportReason is why an agent's answer is what it is, for the controller; the message beside it is for people.
+type ReportReason string
+
+const (
+	// ReportReasonNone: nothing that the controller would act on, or an agent that doesn't write reasons yet.
+	ReportReasonNone ReportReason = ""
+	// ReasonAnotherUpdater: something other than this operator changes the version of the host.
+	ReasonAnotherUpdater ReportReason = "AnotherUpdater"
+	// ReasonUnrequestedActivation: an update is activated on the host that no intent on the Node asked for; a reset
+	// deactivates it.
+	ReasonUnrequestedActivation ReportReason = "UnrequestedActivation"
+	// ReasonInterfaceUnsupported: the host can't be updated in place.
+	ReasonInterfaceUnsupported ReportReason = "InterfaceUnsupported"
+	// ReasonRepositoryUnavailable: the host could not load its repository; the agent has it try again.
+	ReasonRepositoryUnavailable ReportReason = "RepositoryUnavailable"
+)
+
+// ReportReasons is the closed list of reasons.
+func ReportReasons() []ReportReason {
+	return []ReportReason{ReasonAnotherUpdater, ReasonUnrequestedActivation, ReasonInterfaceUnsupported, ReasonRepositoryUnavailable}
+}
+
 // Protocol is the version of the protocol that this build's agent speaks and its controller asks for.
 // 2 knows ActionConfirmUpdate.
 const Protocol = 2
@@ -77,6 +99,7 @@ type Report struct {
 	// ActiveID is the intent that State answers.
 	ActiveID string
 	State    State
+	Reason   ReportReason
 	// Message is one line for people, at most MaxMessage bytes.
 	Message string
 
@@ -97,6 +120,11 @@ func (r Report) Answer(id string) State {
 		return StateNone
 	}
 	return r.State
+}
+
+// Says reports whether the answer to the intent with this id is state, for reason.
+func (r Report) Says(id string, state State, reason ReportReason) bool {
+	return r.Answer(id) == state && r.Reason == reason
 }
 
 // Disruption stands on a node from its cordon to the end of the soak, and remembers what was before.

@@ -116,37 +116,13 @@ func (e *expansion) turn(seen record, current bool) {
 	}
 	v := c.agent.memory.View(now, wanted, last, look)
 	step := next.Decide(v)
-	facts := next.FactsOf(v, "model")
-	switch step.Kind {
-	case next.StepCommand:
+	if step.Kind == next.StepCommand {
 		e.command(c, v, step.Command)
 		return
-	case next.StepReport:
-		facts.ActiveID, facts.State, facts.Message = v.Intent.ID, step.State, step.Message
-		want := marker.EncodeReport(facts)
-		diff := marker.Diff(node.annotations, want, marker.WriterAgent)
-		affirm := step.State == marker.StateBusy && !c.agent.memory.IsAffirmed(v.Intent.ID)
-		if diff == nil && !affirm {
-			break
-		}
-		if diff == nil {
-			diff = map[marker.Key]*string{}
-		}
-		for _, k := range answerKeys[:2] {
-			value := want[k]
-			diff[k] = &value
-		}
+	}
+	if diff := next.Changes(v, step, node.annotations, "model"); len(diff) > 0 {
 		e.send(c, seen, current, diff, step)
 		return
-	default:
-		diff := marker.Diff(node.annotations, marker.EncodeReport(facts), marker.WriterAgent)
-		for _, k := range answerKeys {
-			delete(diff, k)
-		}
-		if len(diff) > 0 {
-			e.send(c, seen, current, diff, step)
-			return
-		}
 	}
 	e.looked(c, current)
 }
@@ -157,8 +133,6 @@ func (e *expansion) looked(c column, current bool) {
 		e.add(system, "the agent looks", c, "")
 	}
 }
-
-var answerKeys = []marker.Key{marker.KeyActiveID, marker.KeyActionState, marker.KeyMessage}
 
 // send is the write's way to the proxy, which looks live and judges. From an old look it meets a
 // conflict, and the next look is a live one.
@@ -191,7 +165,7 @@ func (e *expansion) send(c column, seen record, current bool, diff map[marker.Ke
 		return
 	}
 	after := applied(stands.annotations, diff)
-	answered := slices.ContainsFunc(answerKeys, func(k marker.Key) bool { return stands.annotations[string(k)] != after[string(k)] })
+	answered := slices.ContainsFunc(marker.AnswerKeys(), func(k marker.Key) bool { return stands.annotations[string(k)] != after[string(k)] })
 	bad := mayReport(stands, diff, after, answered)
 	if e.m.config.Defect == DefectDeafAgent && step.State == marker.StateBusy {
 		c.agent.memory.Affirm(stands.marks.Intent.ID)

@@ -2,7 +2,6 @@ package model
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/agent/next"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
@@ -160,7 +159,7 @@ func (m *Model) finished(c column) bool {
 		return d.marks.Intent.ID == "" && d.marks.Report.Protocol == 0 && !c.agent.up
 	case d.marks.Paused:
 		return true
-	case c.adrift && d.marks.Report.State == marker.StateError && strings.HasPrefix(d.marks.Report.Message, intent.AnotherUpdater):
+	case c.adrift && d.marks.Report.State == marker.StateError && (d.marks.Report.Reason == marker.ReasonAnotherUpdater || d.marks.Report.Reason == marker.ReasonUnrequestedActivation):
 		return true
 	}
 	// A failure may stand on: the update that was given up can still have come about, by a reboot.

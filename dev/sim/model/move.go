@@ -1,7 +1,6 @@
 package model
 
 import (
-	"strings"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/agent/next"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
@@ -231,7 +230,7 @@ func (e *expansion) ofPeople() {
 	} else {
 		annotate(fault, "a human pauses the node", marker.KeyPaused, new("p"))
 	}
-	if !d.marks.Retry && (d.marks.Failure != nil || d.marks.Report.State == marker.StateError && strings.HasPrefix(d.marks.Report.Message, intent.HasActivated)) {
+	if !d.marks.Retry && (d.marks.Failure != nil || d.marks.Report.Says(d.marks.Intent.ID, marker.StateError, marker.ReasonUnrequestedActivation)) {
 		annotate(human, "a human wants a retry", marker.KeyRetry, new(""))
 	}
 	if c.cur.labelled {

@@ -24,6 +24,32 @@ func FactsOf(v View, operatorVersion string) marker.Report {
 	return r
 }
 
+// Changes returns what s changes of the agent's annotations, given those that stand: the answer with the facts for a
+// StepReport, the facts alone for any other step; none if all of that stands already.
+func Changes(v View, s Step, stands map[string]string, operatorVersion string) map[marker.Key]*string {
+	r := FactsOf(v, operatorVersion)
+	if s.Kind != StepReport {
+		diff := marker.Diff(stands, marker.EncodeReport(r), marker.WriterAgent)
+		for _, k := range marker.AnswerKeys() {
+			delete(diff, k)
+		}
+		return diff
+	}
+	r.ActiveID, r.State, r.Reason, r.Message = v.Intent.ID, s.State, s.Reason, s.Message
+	diff := marker.Diff(stands, marker.EncodeReport(r), marker.WriterAgent)
+	// Busy counts for this process only once it was accepted from this process, also if it stands there.
+	if diff == nil && (s.State != marker.StateBusy || v.Affirmed == v.Intent.ID) {
+		return nil
+	}
+	if diff == nil {
+		diff = map[marker.Key]*string{}
+	}
+	// An answer always names intent and state, so that it can be judged by itself.
+	id, state := r.ActiveID, string(r.State)
+	diff[marker.KeyActiveID], diff[marker.KeyActionState] = &id, &state
+	return diff
+}
+
 // activatedID is the intent that stands if the host was ready to boot its target when it was last seen in the boot that
 // is to be left behind. It stays after that boot, where it tells a rollback from a loss of power, unless the host comes
 // back with a version that it neither ran before nor was to boot: then something else was activated last.

@@ -36,7 +36,7 @@ const (
 	StepRest StepKind = "rest"
 	// StepWait: look again after Step.After.
 	StepWait StepKind = "wait"
-	// StepReport: write Step.State for the intent, with the facts.
+	// StepReport: answer the intent with Step.State, Reason and Message, with the facts.
 	StepReport StepKind = "report"
 	// StepFacts: write the facts now and go on; nothing disruptive follows before they stand.
 	StepFacts StepKind = "facts"
@@ -49,6 +49,7 @@ type Step struct {
 	Kind    StepKind
 	Command Command
 	State   marker.State
+	Reason  marker.ReportReason
 	Message string
 	After   time.Duration
 }
@@ -101,4 +102,15 @@ func wait(d time.Duration) Step { return Step{Kind: StepWait, After: d} }
 func command(c Command) Step    { return Step{Kind: StepCommand, Command: c} }
 func report(s marker.State, format string, args ...any) Step {
 	return Step{Kind: StepReport, State: s, Message: fmt.Sprintf(format, args...)}
+}
+
+// because returns the step with a reason that the controller acts on.
+func (s Step) because(r marker.ReportReason) Step {
+	s.Reason = r
+	return s
+}
+
+// reported reports whether the report that stands says what s would.
+func (s Step) reported(v View) bool {
+	return v.Report.Says(v.Intent.ID, s.State, s.Reason) && v.Report.Message == marker.Clip(s.Message, marker.MaxMessage)
 }

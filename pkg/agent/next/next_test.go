@@ -1,7 +1,6 @@
 package next_test
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -113,7 +112,11 @@ func say(s next.Step) string {
 	case next.StepCommand:
 		return "ask " + string(s.Command)
 	case next.StepReport:
-		return strings.TrimSuffix(fmt.Sprintf("say %s: %s", s.State, s.Message), ": ")
+		said := "say " + string(s.State)
+		if s.Reason != marker.ReportReasonNone {
+			said += " " + string(s.Reason)
+		}
+		return strings.TrimSuffix(said+": "+s.Message, ": ")
 	}
 	return string(s.Kind)
 }
@@ -177,14 +180,19 @@ func TestDecideStabilize(t *testing.T) {
 		{"the host is busy, and the answer isn't left to the next refresh", []change{locked(0)}, "wait"},
 		{"the host is busy for too long", []change{locked(26 * time.Minute), answered(marker.StateReady)}, "say error: the host has been busy..."},
 		{"which is told once", []change{locked(26 * time.Minute), answered(marker.StateError)}, "rest"},
-		{"an activation that nobody here asked for", []change{host(next.HostReady, refreshed)}, "say error: another updater: the host has activated 1.2.0..."},
+		{"an activation that nobody here asked for", []change{host(next.HostReady, refreshed)}, "say error UnrequestedActivation: another updater: the host has activated 1.2.0..."},
 		{"one that was told already", []change{host(next.HostReady, refreshed), answered(marker.StateError),
 			with(func(v *next.View) {
+				v.Report.Reason = marker.ReasonUnrequestedActivation
 				v.Report.Message = "another updater: the host has activated 1.2.0, and its Node tells of no update that asked for it"
 			})}, "rest"},
-		{"an activation outside the API", []change{with(func(v *next.View) { v.Host.ForeignBoot = true })}, "say error: another updater: the host will boot another..."},
+		{"one that an older agent told, without its reason", []change{host(next.HostReady, refreshed), answered(marker.StateError),
+			with(func(v *next.View) {
+				v.Report.Message = "another updater: the host has activated 1.2.0, and its Node tells of no update that asked for it"
+			})}, "say error UnrequestedActivation: another updater: the host has activated 1.2.0..."},
+		{"an activation outside the API", []change{with(func(v *next.View) { v.Host.ForeignBoot = true })}, "say error AnotherUpdater: another updater: the host will boot another..."},
 		{"it has gone again", []change{answered(marker.StateError)}, "say ready"},
-		{"a host that can't update in place", []change{with(func(v *next.View) { v.Unsupported = "no route" })}, "say error: in-place updates are not supported..."},
+		{"a host that can't update in place", []change{with(func(v *next.View) { v.Unsupported = "no route" })}, "say error InterfaceUnsupported: in-place updates are not supported..."},
 	})
 }
 
@@ -237,6 +245,7 @@ func TestDecideConfirm(t *testing.T) {
 	down := host(next.HostStaged, next.LastCommand{Command: next.CommandRefresh, Timestamp: "t9", Problem: "no route", OfRepository: true})
 	told := with(func(v *next.View) {
 		answered(marker.StateBusy)(v)
+		v.Report.Reason = marker.ReasonRepositoryUnavailable
 		v.Report.Message = "refreshing what is available: no route"
 	})
 	check(t, marker.ActionConfirmUpdate, []line{
@@ -246,7 +255,7 @@ func TestDecideConfirm(t *testing.T) {
 		{"somebody else's command takes too long", []change{locked(26 * time.Minute)}, "say error: the host has been busy..."},
 		{"it answers, and what is staged stands", []change{looked, asked(next.CommandRefresh, "t2")}, "say ready"},
 		{"the refresh fails by itself", []change{host(next.HostStaged, failed(next.CommandRefresh, "no route")), asked(next.CommandRefresh, "t2")}, "say error: refreshing what is available: no route"},
-		{"it is down: what is staged stands, and the host's word is told", []change{down, asked(next.CommandRefresh, "t2")}, "say busy: refreshing what is available: no route"},
+		{"it is down: what is staged stands, and the host's word is told", []change{down, asked(next.CommandRefresh, "t2")}, "say busy RepositoryUnavailable: refreshing what is available: no route"},
 		{"what it said before is no answer", []change{down, asked(next.CommandRefresh, "t9"), unchanged(1)}, "wait"},
 		{"which is told once", []change{down, asked(next.CommandRefresh, "t2"), told}, "wait"},
 		{"and tried again", []change{down, asked(next.CommandRefresh, "t2"), told, with(func(v *next.View) { v.Asked.At = v.Now.Add(-2 * time.Minute) })}, "ask refresh"},
@@ -291,12 +300,14 @@ func TestDecideReboot(t *testing.T) {
 		{"activate", []change{staged, affirmed}, "ask activate"},
 		{"activating", []change{staged, affirmed, asked(next.CommandActivate, "t2")}, "wait"},
 		{"activation failed", []change{affirmed, asked(next.CommandActivate, "t2"), host(next.HostStaged, failed(next.CommandActivate, "blank"))}, "say error: activating 1.2.0: blank"},
-		{"activation failed on the repository", []change{affirmed, asked(next.CommandActivate, "t2"), repositoryDown, just}, "say busy: activating again: Metadata error"},
-		{"which was told", []change{affirmed, asked(next.CommandActivate, "t2"), repositoryDown, just, with(func(v *next.View) { v.Report.Message = "activating again: Metadata error" })}, "wait"},
+		{"activation failed on the repository", []change{affirmed, asked(next.CommandActivate, "t2"), repositoryDown, just}, "say busy RepositoryUnavailable: activating again: Metadata error"},
+		{"which was told", []change{affirmed, asked(next.CommandActivate, "t2"), repositoryDown, just, with(func(v *next.View) {
+			v.Report.Reason, v.Report.Message = marker.ReasonRepositoryUnavailable, "activating again: Metadata error"
+		})}, "wait"},
 		{"which passes: activate again", []change{affirmed, asked(next.CommandActivate, "t2"), repositoryDown}, "ask activate"},
 		{"but not for longer than the intent", []change{affirmed, asked(next.CommandActivate, "t2"), repositoryDown, with(func(v *next.View) { v.Intent.Until = v.Now.Add(2 * time.Minute) })}, "say error: activating 1.2.0: Metadata error"},
 		{"another version was written behind its back, and the host's record does not say so", []change{host(next.HostStaged, overwritten), affirmed, asked(next.CommandActivate, "t1")},
-			"say error: another updater: 1.3.0 was prepared on the host instead of 1.2.0"},
+			"say error AnotherUpdater: another updater: 1.3.0 was prepared on the host instead of 1.2.0"},
 		{"before busy too", []change{host(next.HostStaged, overwritten)}, "say error: 1.2.0 is not staged..."},
 		{"activated: that is told first", []change{active, affirmed, asked(next.CommandActivate, "t2"), just}, "facts"},
 		{"activated and told: reboot", []change{active, affirmed, asked(next.CommandActivate, "t2"), just, told}, "ask reboot"},
@@ -317,7 +328,7 @@ func TestDecideReboot(t *testing.T) {
 		{"its power was lost before it was asked", []change{booted(v1)}, "say error: the host was rebooted before 1.2.0 was activated"},
 		{"its power was lost after busy", []change{affirmed, booted(v1)}, "say error: the host was rebooted before 1.2.0 was activated"},
 		{"rolled back", []change{affirmed, told, booted(v1)}, "say error: the host came back with 1.1.0 instead of 1.2.0..."},
-		{"another version was activated behind its back", []change{affirmed, told, booted(v3)}, "say error: another updater: the host came back with 1.3.0..."},
+		{"another version was activated behind its back", []change{affirmed, told, booted(v3)}, "say error AnotherUpdater: another updater: the host came back with 1.3.0..."},
 		{"fell back after it was ready", []change{answered(marker.StateReady), told, booted(v1)}, "say error: the host came back with 1.1.0..."},
 		{"an error before the reboot stands", []change{staged, answered(marker.StateError)}, "rest"},
 	})

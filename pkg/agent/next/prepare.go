@@ -77,10 +77,10 @@ func confirm(v View, answer marker.State) Step {
 // confirmAgainLater waits for a repository that did not answer: what is staged stands, and the node serves. The host's
 // word is told meanwhile.
 func confirmAgainLater(v View) Step {
-	message := refreshing + problem(v.Host)
+	s := report(marker.StateBusy, "%s", refreshing+problem(v.Host)).because(marker.ReasonRepositoryUnavailable)
 	switch {
-	case v.Report.Answer(v.Intent.ID) != marker.StateBusy || !told(v, message):
-		return report(marker.StateBusy, "%s", message)
+	case !s.reported(v):
+		return s
 	case v.Now.Sub(v.Asked.At) < refreshAgain:
 		return wait(v.Asked.At.Add(refreshAgain).Sub(v.Now))
 	}

@@ -17,7 +17,7 @@ func reboot(v View, answer marker.State) Step {
 			return report(marker.StateError, "the host was rebooted before %s was activated", target)
 		case h.Version != target && answer != marker.StateError && activatedID(v) == "":
 			return report(marker.StateError, "%sthe host came back with %s, which this operator did not ask for, instead of %s",
-				intent.AnotherUpdater, h.Version, target)
+				intent.AnotherUpdater, h.Version, target).because(marker.ReasonAnotherUpdater)
 		case h.Version != target && answer != marker.StateError:
 			return report(marker.StateError, "the host came back with %s instead of %s: the update was rolled back", h.Version, target)
 		}
@@ -68,13 +68,14 @@ func continueReboot(v View) Step {
 		return locked(v, marker.StateBusy)
 	}
 	if done, died := ended(v, CommandActivate); done && h.State != HostReady {
+		again := report(marker.StateBusy, "%s%s", intent.ActivatingAgain, problem(h)).because(marker.ReasonRepositoryUnavailable)
 		switch {
 		case died:
 			return report(marker.StateError, "activating %s: %s", v.Intent.Target, vanished(v.Asked))
 		case !h.Last.OfRepository || !v.Now.Add(lastTry).Before(v.Intent.Until):
 			return report(marker.StateError, "activating %s: %s", v.Intent.Target, problem(h))
-		case v.Now.Sub(a.At) < activateAgain && !told(v, activatingAgain(v)):
-			return report(marker.StateBusy, "%s", activatingAgain(v))
+		case v.Now.Sub(a.At) < activateAgain && !again.reported(v):
+			return again
 		case v.Now.Sub(a.At) < activateAgain:
 			return wait(a.At.Add(activateAgain).Sub(v.Now))
 		}
@@ -86,7 +87,8 @@ func continueReboot(v View) Step {
 		return changed(v, "the host has %s staged instead of %s", orUnknown(h.Staged), v.Intent.Target)
 	}
 	if overwritten(h, v.Intent.Target) {
-		return changed(v, "%s%s was prepared on the host instead of %s", intent.AnotherUpdater, orUnknown(h.Last.Started), v.Intent.Target)
+		return changed(v, "%s%s was prepared on the host instead of %s", intent.AnotherUpdater, orUnknown(h.Last.Started), v.Intent.Target).
+			because(marker.ReasonAnotherUpdater)
 	}
 	if h.State == HostReady {
 		if v.Report.ActivatedID != v.Intent.ID && v.Now.Sub(a.At) < tellPatience {
@@ -99,8 +101,6 @@ func continueReboot(v View) Step {
 	}
 	return command(CommandActivate)
 }
-
-func activatingAgain(v View) string { return intent.ActivatingAgain + problem(v.Host) }
 
 // changed reports that somebody changed the host after the point of no return. A process that hasn't
 // asked its host for anything yet can't know if its predecessor asked for the reboot: no error then,

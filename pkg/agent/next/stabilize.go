@@ -31,17 +31,8 @@ func stabilize(v View, answer marker.State) Step {
 		}
 		return wait(pollLocked)
 	}
-	if v.Unsupported != "" {
-		if answer != marker.StateError {
-			return report(marker.StateError, "%s%s", intent.Unsupported, v.Unsupported)
-		}
-		return keepFresh(v)
-	}
-	if foreign := foreignActivation(v.Host); foreign != "" {
-		if answer != marker.StateError || !told(v, foreign) {
-			return report(marker.StateError, "%s", foreign)
-		}
-		return keepFresh(v)
+	if s, found := hindrance(v); found {
+		return once(v, s)
 	}
 	// A host that hasn't been asked what is available has no facts worth an answer yet.
 	if v.RefreshTried.IsZero() {
@@ -51,15 +42,20 @@ func stabilize(v View, answer marker.State) Step {
 		return step
 	}
 	if blind := unrefreshed(v); blind != "" {
-		if answer != marker.StateError || !told(v, blind) {
-			return report(marker.StateError, "%s", blind)
-		}
-		return keepFresh(v)
+		return once(v, report(marker.StateError, "%s", blind))
 	}
 	if answer != marker.StateReady {
 		return report(marker.StateReady, "")
 	}
 	return keepFresh(v)
+}
+
+// once returns s unless that is reported already; then the agent goes on keeping its facts fresh.
+func once(v View, s Step) Step {
+	if s.reported(v) {
+		return keepFresh(v)
+	}
+	return s
 }
 
 // unrefreshed says why a host doesn't know what is available; empty if it does. Who isn't told takes the
@@ -86,18 +82,17 @@ const (
 	sawNothing = "the host calls it done and names no release, not even its own: it may not have looked, or its repository holds nothing for its variant"
 )
 
-// foreignActivation says who else is about to change the version of this host; empty if nobody is.
-func foreignActivation(h Host) string {
-	switch {
+// hindrance returns the error of a host that can't be updated by this operator as it is, if it is one.
+func hindrance(v View) (Step, bool) {
+	switch h := v.Host; {
+	case v.Unsupported != "":
+		return report(marker.StateError, "%s%s", intent.Unsupported, v.Unsupported).because(marker.ReasonInterfaceUnsupported), true
 	case h.State == HostReady:
-		return intent.HasActivated + orUnknown(h.Staged) + ", and its Node tells of no update that asked for it"
+		return report(marker.StateError, "%s%s, and its Node tells of no update that asked for it", intent.HasActivated, orUnknown(h.Staged)).
+			because(marker.ReasonUnrequestedActivation), true
 	case h.ForeignBoot:
-		return intent.AnotherUpdater + "the host will boot another partition set, activated outside the update API"
+		return report(marker.StateError, "%sthe host will boot another partition set, activated outside the update API", intent.AnotherUpdater).
+			because(marker.ReasonAnotherUpdater), true
 	}
-	return ""
-}
-
-// told reports whether the report that stands has the message, as it is written.
-func told(v View, message string) bool {
-	return v.Report.Message == marker.Clip(message, marker.MaxMessage)
+	return Step{}, false
 }
