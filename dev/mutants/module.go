@@ -18,9 +18,9 @@ type Module struct {
 	// Root is the module's folder, and Packages are the mutated packages' folders below it.
 	Root     string
 	Packages []string
-	// Together are folders of packages that are one subject: each is tested by the tests of all that are below them, and
-	// any other package by its own tests alone.
-	Together []string
+	// Together are folders of packages that are one subject: each is tested by the tests of all that are below the folders
+	// of its subject, and any other package by its own tests alone.
+	Together [][]string
 	// Slack is how long tests may take beyond five times what they need without a mutation.
 	Slack time.Duration
 	// Skip are tests that don't count, as -skip of go test has it.
@@ -33,7 +33,7 @@ type Module struct {
 func This(root string) (Module, error) {
 	m := Module{
 		Root:     root,
-		Together: []string{"pkg/policy", "pkg/plan", "pkg/planner"},
+		Together: [][]string{{"pkg/policy", "pkg/plan", "pkg/planner"}, {"pkg/intent", "pkg/agent/next"}},
 		Slack:    10 * time.Second,
 		// It compares digests of thousands of plans: it would notice almost anything, and it holds no promise by that.
 		Skip: "^TestPlansOfTheCorpus$",
@@ -112,9 +112,11 @@ func under(file string, places []string) bool {
 // there.
 func (m Module) testing(folder string) []string {
 	tested := []string{folder}
-	for _, p := range m.Packages {
-		if p != folder && under(folder, m.Together) && under(p, m.Together) {
-			tested = append(tested, p)
+	for _, subject := range m.Together {
+		for _, p := range m.Packages {
+			if p != folder && under(folder, subject) && under(p, subject) {
+				tested = append(tested, p)
+			}
 		}
 	}
 	return tested

@@ -22,6 +22,8 @@ type Mutation struct {
 	// Old and New are the whole lines before and after, without indentation.
 	Old, New string
 
+	// source is the whole file as it was found, so that a change of it meanwhile does no harm.
+	source   string
 	from, to int
 	by       string
 }
@@ -29,10 +31,8 @@ type Mutation struct {
 // String is FILE FUNCTION, - OLD and + NEW on three lines.
 func (m Mutation) String() string { return m.File + " " + m.Func + "\n- " + m.Old + "\n+ " + m.New }
 
-// Apply returns the mutated source.
-func (m Mutation) Apply(source []byte) []byte {
-	return slices.Concat(source[:m.from], []byte(m.by), source[m.to:])
-}
+// Source returns the mutated file.
+func (m Mutation) Source() string { return m.source[:m.from] + m.by + m.source[m.to:] }
 
 // Find returns all mutations of a file below root, in the order of the source.
 func Find(root, file string) ([]Mutation, error) {
@@ -94,7 +94,7 @@ func (f *finder) replace(from, to token.Pos, by ...string) {
 		f.found = append(f.found, Mutation{
 			File: f.name, Func: f.in, Line: f.file.Line(from),
 			Old: oneLine(f.source[first:last]), New: oneLine(f.source[first:at] + b + f.source[end:last]),
-			from: at, to: end, by: b,
+			source: f.source, from: at, to: end, by: b,
 		})
 	}
 }

@@ -107,16 +107,12 @@ func (r runner) measure(ctx context.Context, folder string) error {
 
 func (r runner) overlay(m Mutation) (string, error) {
 	path := filepath.Join(r.Root, filepath.FromSlash(m.File))
-	source, err := os.ReadFile(path)
-	if err != nil {
-		return "", errors.Wrap(err, "reading source")
-	}
 	mutated, overlay := filepath.Join(r.dir, "mutated.go"), filepath.Join(r.dir, "overlay.json")
 	text, err := json.Marshal(map[string]any{"Replace": map[string]string{path: mutated}})
 	if err != nil {
 		return "", errors.Wrap(err, "encoding overlay")
 	}
-	if err := os.WriteFile(mutated, m.Apply(source), 0o600); err != nil {
+	if err := os.WriteFile(mutated, []byte(m.Source()), 0o600); err != nil {
 		return "", errors.Wrap(err, "writing overlay")
 	}
 	return overlay, errors.Wrap(os.WriteFile(overlay, text, 0o600), "writing overlay")

@@ -95,6 +95,10 @@ func TestTransitions(t *testing.T) {
 		_, err := intent.Lookup(tc.act, tc.from)
 		assert.Equal(t, err == nil, tc.ok, tc.name)
 	}
+	_, err := intent.Lookup(intent.ActCordon, intent.PhaseIdle)
+	assert.Error(t, err, "Cordon is not allowed in phase Idle")
+	_, err = intent.Lookup(intent.ActLeave, intent.PhaseIdle)
+	assert.Error(t, err, "Leave is not an act on a node's marks")
 	fence, err := intent.Lookup(intent.ActFence, intent.PhaseResetting)
 	assert.NilError(t, err)
 	assert.Equal(t, fence.Issues, marker.ActionResetState, "a fence doesn't drop the wish to deactivate")

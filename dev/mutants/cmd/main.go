@@ -51,10 +51,10 @@ func run(ctx context.Context, n int, seed uint64, places []string) (float64, err
 		return 0, err
 	}
 	fmt.Printf("%d of %d mutants, drawn by seed %d; %d more are known to change nothing\n", min(n, len(all)), len(all), seed, len(module.Equivalents))
-	began := time.Now()
+	began, tried := time.Now(), 0
 	t, err := module.Run(ctx, mutants.Draw(all, seed), n, func(m mutants.Mutation, survived bool) {
-		if survived {
-			fmt.Printf("\nsurvived at %s:%d after %s\n%s\n", m.File, m.Line, time.Since(began).Round(time.Second), m)
+		if tried++; survived {
+			fmt.Printf("\nnumber %d survived after %s, line %d of\n%s\n", tried, time.Since(began).Round(time.Second), m.Line, m)
 		}
 	})
 	if err != nil {

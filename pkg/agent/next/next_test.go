@@ -60,6 +60,14 @@ func asked(c next.Command, before string) change {
 	}
 }
 
+// askedFor is asked for another intent.
+func askedFor(other string, c next.Command, before string) change {
+	return func(v *next.View) {
+		asked(c, before)(v)
+		v.Asked.ID = other
+	}
+}
+
 func unchanged(looks int) change { return func(v *next.View) { v.Asked.Unchanged = looks } }
 
 func host(s next.HostState, last next.LastCommand) change {
@@ -168,12 +176,14 @@ func TestDecideStabilize(t *testing.T) {
 		{"the refresh failed, and none is known: that isn't up to date", []change{unoffered, host(next.HostIdle, failed(next.CommandRefresh, "no route"))}, "say error: refreshing what is available: no route"},
 		{"which is told once", []change{unoffered, host(next.HostIdle, failed(next.CommandRefresh, "no route")), answered(marker.StateError),
 			with(func(v *next.View) { v.Report.Message = "refreshing what is available: no route" })}, "rest"},
+		{"and told anew when it is another", []change{unoffered, host(next.HostIdle, failed(next.CommandRefresh, "no route")), answered(marker.StateError)}, "say error: refreshing what is available: no route"},
 		{"as it is written, without its double spaces and its end, and then it is asked again", []change{unoffered, endless, answered(marker.StateError), func(v *next.View) {
 			v.Report.Message = marker.Clip("refreshing what is available: "+v.Host.Last.Problem, marker.MaxMessage)
 			v.RefreshTried = v.Now.Add(-time.Hour)
 		}}, "ask refresh"},
 		{"also if it was up to date before", []change{unoffered, host(next.HostIdle, failed(next.CommandRefresh, "no route")), answered(marker.StateReady)}, "say error: refreshing what is available: no route"},
 		{"the refresh left no record", []change{unoffered, host(next.HostIdle, next.LastCommand{}), asked(next.CommandRefresh, ""), unchanged(3)}, "say error: refreshing what is available: the host's command ended without a record"},
+		{"the refresh is done, and nothing is offered", []change{unoffered, host(next.HostIdle, refreshed), asked(next.CommandRefresh, "t0"), unchanged(3)}, "say ready"},
 		{"the refresh was asked for, and the host has not looked", []change{unoffered, host(next.HostUninitialized, next.LastCommand{})}, "say error: refreshing what is available: the host has not looked since it booted"},
 		{"the refresh is called done, and names no release (F34): that isn't up to date", []change{unoffered, silent}, "say error: refreshing what is available: the host calls it done and names no release..."},
 		{"an update that is known stands then", []change{silent}, "say ready"},
@@ -191,6 +201,7 @@ func TestDecideStabilize(t *testing.T) {
 				v.Report.Message = "another updater: the host has activated 1.2.0, and its Node tells of no update that asked for it"
 			})}, "say error UnrequestedActivation: another updater: the host has activated 1.2.0..."},
 		{"an activation outside the API", []change{with(func(v *next.View) { v.Host.ForeignBoot = true })}, "say error AnotherUpdater: another updater: the host will boot another..."},
+		{"one that was not what was told", []change{host(next.HostReady, refreshed), answered(marker.StateError)}, "say error UnrequestedActivation: another updater: the host has activated 1.2.0..."},
 		{"it has gone again", []change{answered(marker.StateError)}, "say ready"},
 		{"a host that can't update in place", []change{with(func(v *next.View) { v.Unsupported = "no route" })}, "say error InterfaceUnsupported: in-place updates are not supported..."},
 	})
@@ -203,6 +214,10 @@ func TestDecidePrepare(t *testing.T) {
 		{"then the host is asked", []change{affirmed}, "ask prepare"},
 		{"it works", []change{affirmed, asked(next.CommandPrepare, "t1"), locked(time.Minute)}, "wait"},
 		{"its own command takes longer than the patience with others'", []change{affirmed, asked(next.CommandPrepare, "t1"), locked(40 * time.Minute)}, "wait"},
+		{"another intent's command takes longer", []change{affirmed, askedFor("6", next.CommandPrepare, "t1"), locked(26 * time.Minute)}, "say error: the host has been busy..."},
+		{"another intent's command is none of its own", []change{affirmed, askedFor("6", next.CommandPrepare, "t1")}, "ask prepare"},
+		{"nor is how that ended", []change{affirmed, askedFor("6", next.CommandPrepare, "t1"), host(next.HostAvailable, failed(next.CommandPrepare, "disk"))}, "ask refresh"},
+		{"after its refresh", []change{affirmed, asked(next.CommandRefresh, "t0")}, "ask prepare"},
 		{"somebody else's command takes long", []change{locked(20 * time.Minute)}, "wait"},
 		{"somebody else's command takes too long", []change{locked(26 * time.Minute)}, "say error: the host has been busy..."},
 		{"done", []change{affirmed, asked(next.CommandPrepare, "t1"), host(next.HostStaged, written)}, "say ready"},
@@ -212,7 +227,9 @@ func TestDecidePrepare(t *testing.T) {
 		{"nothing was written: a phantom stage", []change{affirmed, asked(next.CommandPrepare, "t1"), host(next.HostStaged, next.LastCommand{Command: next.CommandPrepare, Success: true, Timestamp: "t2"})},
 			"say error: preparing 1.2.0: the host wrote nothing"},
 		{"failed", []change{affirmed, asked(next.CommandPrepare, "t1"), host(next.HostAvailable, failed(next.CommandPrepare, "disk"))}, "say error: preparing 1.2.0: disk"},
-		{"no record yet", []change{affirmed, asked(next.CommandPrepare, "t1"), unchanged(1)}, "wait"},
+		{"failed without a word", []change{affirmed, asked(next.CommandPrepare, "t1"), host(next.HostAvailable, failed(next.CommandPrepare, ""))}, "say error: preparing 1.2.0: the host said nothing"},
+		{"refused", []change{affirmed, asked(next.CommandPrepare, "t1"), unchanged(9), with(func(v *next.View) { v.Asked.Refused = "no" })}, "say error: preparing 1.2.0: the host refused: no"},
+		{"no record yet", []change{affirmed, asked(next.CommandPrepare, "t1"), unchanged(2)}, "wait"},
 		{"no record at all", []change{affirmed, asked(next.CommandPrepare, "t1"), unchanged(3)}, "say error: preparing 1.2.0: the host's command ended without a record"},
 		{"a stage of unknown origin is no proof", []change{host(next.HostStaged, refreshed)}, "say busy"},
 		{"a choice that isn't known is refreshed", []change{host(next.HostAvailable, failed(next.CommandPrepare, "disk"))}, "ask refresh"},
@@ -250,7 +267,7 @@ func TestDecideConfirm(t *testing.T) {
 	})
 	check(t, marker.ActionConfirmUpdate, []line{
 		{"the repository is asked", []change{staged}, "ask refresh"},
-		{"it is asked again for this intent, however lately for another", []change{looked}, "ask refresh"},
+		{"it is asked again for this intent, however lately for another", []change{looked, askedFor("6", next.CommandRefresh, "t2")}, "ask refresh"},
 		{"it is at it", []change{locked(time.Second), asked(next.CommandRefresh, "t2")}, "wait"},
 		{"somebody else's command takes too long", []change{locked(26 * time.Minute)}, "say error: the host has been busy..."},
 		{"it answers, and what is staged stands", []change{looked, asked(next.CommandRefresh, "t2")}, "say ready"},
@@ -299,6 +316,8 @@ func TestDecideReboot(t *testing.T) {
 		{"the host is busy for too long", []change{locked(26 * time.Minute)}, "say error: the host has been busy..."},
 		{"activate", []change{staged, affirmed}, "ask activate"},
 		{"activating", []change{staged, affirmed, asked(next.CommandActivate, "t2")}, "wait"},
+		{"another intent's activation", []change{staged, affirmed, askedFor("6", next.CommandActivate, "t2")}, "ask activate"},
+		{"an activation of which another command took the record", []change{staged, affirmed, asked(next.CommandActivate, "t0")}, "ask activate"},
 		{"activation failed", []change{affirmed, asked(next.CommandActivate, "t2"), host(next.HostStaged, failed(next.CommandActivate, "blank"))}, "say error: activating 1.2.0: blank"},
 		{"activation failed on the repository", []change{affirmed, asked(next.CommandActivate, "t2"), repositoryDown, just}, "say busy RepositoryUnavailable: activating again: Metadata error"},
 		{"which was told", []change{affirmed, asked(next.CommandActivate, "t2"), repositoryDown, just, with(func(v *next.View) {
@@ -341,6 +360,8 @@ func TestDecideReset(t *testing.T) {
 		{"a stage may stay", []change{host(next.HostStaged, written)}, "say ready"},
 		{"what is activated is undone", []change{active}, "ask deactivate"},
 		{"undoing", []change{active, asked(next.CommandDeactivate, "t1")}, "wait"},
+		{"another intent's undoing", []change{active, askedFor("6", next.CommandDeactivate, "t1")}, "ask deactivate"},
+		{"undoing, of which another command took the record", []change{active, asked(next.CommandDeactivate, "t0")}, "ask deactivate"},
 		{"undone", []change{host(next.HostStaged, next.LastCommand{Command: next.CommandDeactivate, Success: true, Timestamp: "t4"}), asked(next.CommandDeactivate, "t1")}, "say ready"},
 		{"it failed", []change{host(next.HostReady, failed(next.CommandDeactivate, "no")), asked(next.CommandDeactivate, "t1")}, "say error: deactivating 1.2.0: no"},
 		{"it failed and is tried again, without end", []change{host(next.HostReady, failed(next.CommandDeactivate, "no")), answered(marker.StateError), asked(next.CommandDeactivate, "t1")}, "ask deactivate"},
@@ -350,6 +371,111 @@ func TestDecideReset(t *testing.T) {
 		{"and still is", []change{locked(time.Hour), answered(marker.StateError)}, "wait"},
 		{"answered", []change{answered(marker.StateReady)}, "rest"},
 	})
+}
+
+// Every patience ends at its moment and no earlier.
+func TestPatience(t *testing.T) {
+	active := host(next.HostReady, next.LastCommand{Command: next.CommandActivate, Success: true, Timestamp: "t3"})
+	down := func(c next.Command) change {
+		last := failed(c, "down")
+		last.OfRepository = true
+		return host(next.HostStaged, last)
+	}
+	told := func(message string) change {
+		return func(v *next.View) { v.Report.Reason, v.Report.Message = marker.ReasonRepositoryUnavailable, message }
+	}
+	askedAgo := func(c next.Command, d time.Duration) change {
+		return func(v *next.View) { v.Asked = next.Asked{Command: c, ID: id, At: now.Add(-d), Before: "t1"} }
+	}
+	startedAgo := func(d time.Duration) change { return func(v *next.View) { v.Started = now.Add(-d) } }
+	left := func(d time.Duration) change { return func(v *next.View) { v.Intent.Until = now.Add(d) } }
+	for _, tc := range []struct {
+		name   string
+		action marker.Action
+		when   func(d time.Duration) []change
+		// last is for how long the first step is taken, up to the nanosecond.
+		last        time.Duration
+		first, then string
+	}{
+		{"with a lock", marker.ActionStabilize, func(d time.Duration) []change { return []change{locked(d)} }, 25 * time.Minute, "wait", "say error: the host has been busy..."},
+		{"with a lock, before a reboot", marker.ActionRebootUpdate, func(d time.Duration) []change { return []change{affirmed, locked(d)} }, 25 * time.Minute, "wait", "say error: the host has been busy..."},
+		{"with a reboot", marker.ActionRebootUpdate, func(d time.Duration) []change { return []change{active, affirmed, askedAgo(next.CommandReboot, d)} },
+			10 * time.Minute, "wait", "say error: the host did not reboot within..."},
+		{"with a predecessor's reboot", marker.ActionRebootUpdate, func(d time.Duration) []change {
+			return []change{active, answered(marker.StateBusy), left(0), startedAgo(d)}
+		},
+			10 * time.Minute, "wait", "say error: the host did not reboot in time"},
+		{"with a predecessor's reboot, on a host that was changed", marker.ActionRebootUpdate, func(d time.Duration) []change { return []change{affirmed, startedAgo(d)} },
+			10 * time.Minute, "wait", "say error: nothing is staged..."},
+		{"with the beginning of a reboot", marker.ActionRebootUpdate, func(d time.Duration) []change {
+			return []change{active, answered(marker.StateBusy), left(time.Hour - d)}
+		},
+			time.Hour - 1, "say busy: taken up by...", "say error: the host did not reboot in time"},
+		{"with the report of an activation", marker.ActionRebootUpdate, func(d time.Duration) []change { return []change{active, affirmed, askedAgo(next.CommandActivate, d)} },
+			5*time.Minute - 1, "facts", "ask reboot"},
+		{"with a repository, before another activation", marker.ActionRebootUpdate, func(d time.Duration) []change {
+			return []change{affirmed, down(next.CommandActivate), askedAgo(next.CommandActivate, d), told("activating again: down")}
+		}, 30*time.Second - 1, "wait", "ask activate"},
+		{"with a repository, on activation", marker.ActionRebootUpdate, func(d time.Duration) []change {
+			return []change{affirmed, down(next.CommandActivate), askedAgo(next.CommandActivate, time.Minute), left(time.Hour - d)}
+		}, 58*time.Minute - 1, "ask activate", "say error: activating 1.2.0: down"},
+		{"with a repository, on confirmation", marker.ActionConfirmUpdate, func(d time.Duration) []change {
+			return []change{down(next.CommandRefresh), askedAgo(next.CommandRefresh, time.Minute), left(time.Hour - d)}
+		}, 58*time.Minute - 1, "say busy RepositoryUnavailable: refreshing...", "say error: refreshing what is available: down"},
+		{"with a repository, before another confirmation", marker.ActionConfirmUpdate, func(d time.Duration) []change {
+			return []change{answered(marker.StateBusy), down(next.CommandRefresh), askedAgo(next.CommandRefresh, d), told("refreshing what is available: down")}
+		}, 2*time.Minute - 1, "wait", "ask refresh"},
+		{"with facts", marker.ActionStabilize, func(d time.Duration) []change {
+			return []change{answered(marker.StateReady), func(v *next.View) { v.RefreshTried = now.Add(-d) }}
+		}, 30*time.Minute - 1, "rest", "ask refresh"},
+		{"with an activation that can't be undone", marker.ActionResetState, func(d time.Duration) []change {
+			return []change{answered(marker.StateError), host(next.HostReady, failed(next.CommandDeactivate, "no")), askedAgo(next.CommandDeactivate, d)}
+		}, time.Minute - 1, "wait", "ask deactivate"},
+	} {
+		check(t, tc.action, []line{{tc.name, tc.when(tc.last), tc.first}, {tc.name + ", which is over", tc.when(tc.last + 1), tc.then}})
+	}
+}
+
+// An agent looks again at once at what may be short, seldom at what is long, and exactly when something is due.
+func TestWaits(t *testing.T) {
+	ago := func(d time.Duration) change { return func(v *next.View) { v.Asked.At = now.Add(-d) } }
+	down := with(func(v *next.View) {
+		v.Host.State, v.Host.Staged, v.Report.ActiveID, v.Report.State = next.HostStaged, v2, id, marker.StateBusy
+		v.Host.ChosenKnown = false
+		v.Host.Last = next.LastCommand{Command: v.Asked.Command, Timestamp: "t9", Problem: "down", OfRepository: true}
+	})
+	for _, tc := range []struct {
+		name    string
+		action  marker.Action
+		changes []change
+		want    time.Duration
+	}{
+		{"a command of its own", marker.ActionPrepareUpdate, []change{asked(next.CommandPrepare, "t1"), locked(0), ago(10 * time.Second)}, 250 * time.Millisecond},
+		{"a refresh of its own accord", "", []change{func(v *next.View) { v.Intent.ID = "" }, asked(next.CommandRefresh, "t1"), locked(0), ago(0)}, 250 * time.Millisecond},
+		{"a long one", marker.ActionPrepareUpdate, []change{asked(next.CommandPrepare, "t1"), locked(0), ago(10*time.Second + 1)}, 2 * time.Second},
+		{"one that shows no record yet", marker.ActionPrepareUpdate, []change{affirmed, asked(next.CommandPrepare, "t1"), ago(0)}, 250 * time.Millisecond},
+		{"one for this intent, under another's lock", marker.ActionConfirmUpdate, []change{asked(next.CommandRefresh, "t1"), locked(0), ago(0)}, 250 * time.Millisecond},
+		{"somebody else's", marker.ActionConfirmUpdate, []change{locked(0)}, 2 * time.Second},
+		{"a lock, when facts are due", "", []change{locked(0), func(v *next.View) { v.Intent.ID, v.RefreshTried = "", time.Time{} }}, 2 * time.Second},
+		{"a lock, when an answer is", marker.ActionStabilize, []change{locked(0)}, 2 * time.Second},
+		{"a reboot", marker.ActionRebootUpdate, []change{affirmed, asked(next.CommandReboot, "t1")}, 30 * time.Second},
+		{"a predecessor's reboot", marker.ActionRebootUpdate, []change{answered(marker.StateBusy), func(v *next.View) { v.Started, v.Intent.Until = now, now }}, 30 * time.Second},
+		{"a predecessor's reboot on a host that was changed", marker.ActionRebootUpdate, []change{affirmed, func(v *next.View) { v.Started = now }}, 30 * time.Second},
+		{"an activation that can't be undone", marker.ActionResetState, []change{answered(marker.StateError), host(next.HostReady, failed(next.CommandDeactivate, "no")),
+			asked(next.CommandDeactivate, "t1"), ago(time.Second)}, 30 * time.Second},
+		{"a repository, before another confirmation", marker.ActionConfirmUpdate, []change{asked(next.CommandRefresh, "t1"), ago(30 * time.Second), down,
+			func(v *next.View) {
+				v.Report.Reason, v.Report.Message = marker.ReasonRepositoryUnavailable, "refreshing what is available: down"
+			}}, 90 * time.Second},
+		{"a repository, before another activation", marker.ActionRebootUpdate, []change{affirmed, asked(next.CommandActivate, "t1"), ago(10 * time.Second), down,
+			func(v *next.View) {
+				v.Report.Reason, v.Report.Message = marker.ReasonRepositoryUnavailable, "activating again: down"
+			}}, 20 * time.Second},
+		{"facts", marker.ActionStabilize, []change{answered(marker.StateReady), func(v *next.View) { v.RefreshTried = now.Add(-10 * time.Minute) }}, 20 * time.Minute},
+	} {
+		step := next.Decide(view(tc.action, tc.changes...))
+		assert.Equal(t, step.After, tc.want, "%s: %+v", tc.name, step)
+	}
 }
 
 // A refresh that fails withdraws nothing; one that finds nothing does.
