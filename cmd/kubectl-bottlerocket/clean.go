@@ -22,7 +22,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/planner"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/planner/lifecycle"
 )
 
 // What clean doesn't do unless it is forced to, each by its own word: nobody is to force more than he means.
@@ -229,7 +229,7 @@ func (p *plugin) cleanNode(ctx context.Context, client kubernetes.Interface, n *
 			done = cleaned{parts: []string{why}, left: true}
 			return nil
 		}
-		change := planner.TakeBack(&v)
+		change := lifecycle.Clean(&v)
 		done = whatItDoes(n, &v, change)
 		if !done.nothing() && o.sends() {
 			options := metav1.PatchOptions{FieldManager: fieldManager, DryRun: o.options()}
@@ -250,7 +250,7 @@ func (o *cleanOptions) leaves(n *fleet.Node) string {
 	switch {
 	case len(n.Problems) > 0 && !o.forced(forceUnreadable):
 		return fmt.Sprintf("annotation %s; correct or remove it, or give --force=%s", n.Problems[0], forceUnreadable)
-	case len(n.Problems) == 0 && planner.RebootBegun(n) && !o.forced(forceRebooting):
+	case len(n.Problems) == 0 && lifecycle.RebootBegun(n) && !o.forced(forceRebooting):
 		return fmt.Sprintf("its reboot has begun; clean it when it is back, or give --force=%s", forceRebooting)
 	}
 	return ""
@@ -279,7 +279,7 @@ func whatItDoes(n *corev1.Node, v *fleet.Node, c *plan.Change) cleaned {
 	case kept:
 		done.parts = append(done.parts, "cordon kept, it is somebody else's")
 	}
-	if v.Phase() == intent.PhaseResetting && v.Marks.Report.Answer(v.Marks.Intent.ID) != marker.StateReady || planner.RebootBegun(v) {
+	if v.Phase() == intent.PhaseResetting && v.Marks.Report.Answer(v.Marks.Intent.ID) != marker.StateReady || lifecycle.RebootBegun(v) {
 		done.notes = append(done.notes, fmt.Sprintf("the host of node %q may have an update activated, which its next reboot goes into", v.Name))
 	}
 	return done

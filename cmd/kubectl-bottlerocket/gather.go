@@ -103,12 +103,16 @@ func gather(objects *kube.Objects, lead leader, now time.Time, instead *policy.S
 	return l
 }
 
+// obstacles are what a node waits for before its cordon, by the reason.
+var obstacles = map[plan.Reason]fleet.Obstacle{plan.ReasonBudgetBlocks: fleet.ObstacleBudget, plan.ReasonPodAwaited: fleet.ObstacleAwaited,
+	plan.ReasonPodProtected: fleet.ObstacleProtected, plan.ReasonDrainFailing: fleet.ObstacleUnknown}
+
 // foreseen is what the controller found in the way of a node's drain, by what it wrote to the node. A node on which it
 // wrote nothing of that kind, it may not have looked at yet.
 func foreseen(n *fleet.Node, now time.Time) *fleet.Forecast {
 	f := &fleet.Forecast{At: now}
 	if w := n.Marks.Waiting; w != nil {
-		if f.Obstacle = planner.Obstacle(plan.Reason(w.Reason)); f.Obstacle != fleet.ObstacleNone {
+		if f.Obstacle = obstacles[plan.Reason(w.Reason)]; f.Obstacle != fleet.ObstacleNone {
 			f.Message = strings.TrimPrefix(w.Message, plan.Staged)
 			// It looks again without a word on when.
 			f.Next = now.Add(time.Second)
@@ -126,7 +130,7 @@ func (l *planned) waitingFor(n *fleet.Node, s *plan.Decision) WaitingFor {
 		return w
 	}
 	looks := s.Act == intent.ActDrain || s.Act == intent.ActCheck || s.Act == intent.ActLook
-	looked := s.Phase == intent.PhasePrepared && planner.Obstacle(s.Reason) != fleet.ObstacleNone
+	looked := s.Phase == intent.PhasePrepared && obstacles[s.Reason] != fleet.ObstacleNone
 	if !looks && !looked {
 		return w
 	}

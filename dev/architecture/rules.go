@@ -27,6 +27,11 @@ var places = map[string]place{
 	"pkg/policy":  {layer: layerPure, beside: []string{"pkg/marker", "pkg/intent"}},
 	"pkg/plan":    {layer: layerPure, beside: []string{"pkg/plain", "pkg/marker", "pkg/intent", "pkg/fleet", "pkg/policy"}},
 	"pkg/planner": {layer: layerPure, beside: []string{"pkg/marker", "pkg/intent", "pkg/fleet", "pkg/policy", "pkg/plan"}},
+	// One node knows nothing of the others, nor does a budget; checks know both.
+	"pkg/planner/lifecycle": {layer: layerPure, beside: []string{"pkg/marker", "pkg/intent", "pkg/fleet", "pkg/policy", "pkg/plan"}},
+	"pkg/planner/budget":    {layer: layerPure, beside: []string{"pkg/fleet", "pkg/policy", "pkg/plan"}},
+	"pkg/planner/check": {layer: layerPure, beside: []string{"pkg/marker", "pkg/intent", "pkg/fleet", "pkg/policy", "pkg/plan",
+		"pkg/planner/lifecycle", "pkg/planner/budget"}},
 
 	"pkg/policy/window": {layer: layerPure},
 	"pkg/policy/file":   {layer: layerPure, beside: []string{"pkg/marker", "pkg/policy/window"}},

@@ -158,7 +158,7 @@ func (still) State(context.Context) (kube.State, error) {
 }
 func (still) ForgetSlots()                                           {}
 func (still) Live(context.Context, string) (fleet.Node, bool, error) { panic("looked live") }
-func (still) Check(context.Context, string, plan.Check) (fleet.Checked, error) {
+func (still) Check(context.Context, string, plan.LiveCheck) (fleet.Checked, error) {
 	panic("looked live")
 }
 func (still) Alone(context.Context, string) (bool, error)                    { panic("looked live") }

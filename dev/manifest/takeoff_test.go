@@ -13,7 +13,7 @@ import (
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/planner"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/planner/lifecycle"
 )
 
 // byHand is how to undo with kubectl and jq alone what an operator that is gone has done.
@@ -63,7 +63,7 @@ func TestUninstallUncordons(t *testing.T) {
 			}
 			n.Spec.Unschedulable = cordoned
 			view := kube.View(&n)
-			if planner.TakeBack(&view).Unschedulable != nil {
+			if lifecycle.Clean(&view).Unschedulable != nil {
 				want = append(want, n.Name)
 			}
 			nodes = append(nodes, n)
@@ -123,7 +123,7 @@ func TestUninstallPutsMarksBack(t *testing.T) {
 	// It is what the controller would do.
 	for _, n := range nodes[2:] {
 		view := kube.View(&n)
-		c := planner.TakeBack(&view)
+		c := lifecycle.Clean(&view)
 		count := 0
 		for _, line := range want {
 			if strings.Contains(line, "|"+n.Name+"|") {

@@ -259,7 +259,7 @@ func (l lookingAround) Alone(ctx context.Context, uid string) (bool, error) {
 }
 
 // Check is for controller.Cluster.
-func (l lookingAround) Check(ctx context.Context, node string, q plan.Check) (fleet.Checked, error) {
+func (l lookingAround) Check(ctx context.Context, node string, q plan.LiveCheck) (fleet.Checked, error) {
 	look, what := glance{revision: l.c.w.server.Revision(), at: l.c.w.now}, lookedFor{node, q.For}
 	found, err := l.Cluster.Check(ctx, node, q)
 	if err == nil && l.c.w.running != nil {

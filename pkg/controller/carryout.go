@@ -23,16 +23,16 @@ func (t *Term) carryOut(ctx context.Context, s fleet.Snapshot, out plan.Plan) er
 		}
 		if writes(task.Step) && t.troubled(task.Step.UID) {
 			t.writeAside(ctx, task)
-			work.Answered(false)
+			work.Did(false)
 			continue
 		}
 		if writes(task.Step) && slow == slowWrites {
-			work.Answered(false)
+			work.Did(false)
 			t.Changed()
 			continue
 		}
 		done, err := t.do(ctx, s, task)
-		work.Answered(done && err == nil)
+		work.Did(done && err == nil)
 		switch {
 		case err != nil && writes(task.Step) && t.failed(task.Step, err, writeTime):
 			if kube.Slow(err) {
@@ -78,11 +78,6 @@ func (t *Term) do(ctx context.Context, s fleet.Snapshot, task plan.Task) (bool, 
 	case plan.TaskCheck:
 		t.check(ctx, s, step)
 		return true, nil
-	case plan.TaskLookGone:
-		there, err := t.c.Cluster.Exists(ctx, step.Node, step.UID)
-		return !there, err
-	case plan.TaskLookFenced:
-		return t.fenced(ctx, step)
 	}
 	ctx, cancel := context.WithTimeout(ctx, writeTime)
 	defer cancel()

@@ -19,8 +19,8 @@ func TestTheLastLookIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		term := &Term{c: TermConfig{Drainer: mute{}}}
 		began := time.Now()
-		step := plan.Step{Node: "a", Eviction: new(policy.DefaultSettings().Eviction), Change: &plan.Change{}}
-		empty, err := term.do(t.Context(), fleet.Snapshot{}, plan.Task{Kind: plan.TaskLookEmpty, Step: step})
+		step := plan.Step{Node: "a", Eviction: new(policy.DefaultSettings().Eviction), Change: &plan.Change{}, Before: plan.LookEmpty}
+		empty, err := term.do(t.Context(), fleet.Snapshot{}, plan.Task{Kind: plan.TaskLook, Step: step})
 		assert.ErrorIs(t, err, context.DeadlineExceeded)
 		assert.Assert(t, !empty)
 		assert.Equal(t, time.Since(began), writeTime)

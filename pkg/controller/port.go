@@ -28,7 +28,7 @@ type Cluster interface {
 	RecordVersions(ctx context.Context, saw, named []string, now time.Time) error
 	RecordPolicy(ctx context.Context, now time.Time) error
 	// Check looks live at what a node carries.
-	Check(ctx context.Context, node string, q plan.Check) (fleet.Checked, error)
+	Check(ctx context.Context, node string, q plan.LiveCheck) (fleet.Checked, error)
 	// Live looks at a node as it is right now; false: it is gone. Nodes shows nothing older afterwards.
 	Live(ctx context.Context, node string) (fleet.Node, bool, error)
 	// Exists looks live, and so does Alone: if the node is the only one of its cluster that isn't on its way out.

@@ -162,19 +162,25 @@ func (t *Term) writeLooking(ctx context.Context, task plan.Task) (wrote bool, er
 
 // fenced looks live that no cordon of the step's node is under way, or was made.
 func (t *Term) fenced(ctx context.Context, step plan.Step) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, writeTime)
-	defer cancel()
 	n, there, err := t.c.Cluster.Live(ctx, step.Node)
 	return there && n.UID == step.UID && !n.Disrupted() && n.Phase() != intent.PhasePrepared, err
 }
 
 // lookBefore is the live look that goes before some writes.
 func (t *Term) lookBefore(ctx context.Context, task plan.Task) (bool, error) {
-	switch task.Kind {
-	case plan.TaskLookAlone:
+	if task.Kind != plan.TaskLook {
+		return true, nil
+	}
+	switch task.Step.Before {
+	case plan.LookAlone:
 		return t.c.Cluster.Alone(ctx, task.Step.UID)
-	case plan.TaskLookEmpty:
+	case plan.LookEmpty:
 		return t.stillEmpty(ctx, task.Step)
+	case plan.LookGone:
+		there, err := t.c.Cluster.Exists(ctx, task.Step.Node, task.Step.UID)
+		return !there, err
+	case plan.LookFenced:
+		return t.fenced(ctx, task.Step)
 	}
 	return true, nil
 }

@@ -27,7 +27,7 @@ const (
 )
 
 // Check looks live at what a node carries.
-func (k *Cluster) Check(ctx context.Context, node string, q plan.Check) (fleet.Checked, error) {
+func (k *Cluster) Check(ctx context.Context, node string, q plan.LiveCheck) (fleet.Checked, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
 	l := fleet.Checked{For: q.For}

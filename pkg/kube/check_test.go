@@ -70,7 +70,7 @@ func TestBaseline(t *testing.T) {
 		podOf("job", "Job", "job", true), podOf("daemon", "DaemonSet", "daemon", true), podOf("bare", "", "", true),
 		podOf("orphan", "ReplicaSet", "gone", true),
 	}
-	l, err := (&Cluster{c: ClusterConfig{Client: fake.NewClientset(objects...), Namespace: "bottlerocket"}}).Check(t.Context(), "a", plan.Check{For: fleet.CheckBaseline})
+	l, err := (&Cluster{c: ClusterConfig{Client: fake.NewClientset(objects...), Namespace: "bottlerocket"}}).Check(t.Context(), "a", plan.LiveCheck{For: fleet.CheckBaseline})
 	assert.NilError(t, err)
 	assert.DeepEqual(t, l.Workloads, map[string]int{"Deployment/default/web": 2, "ReplicaSet/default/old": 1, "StatefulSet/default/db": 3})
 }
@@ -107,7 +107,7 @@ func TestWorkloadsThatAreMissed(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			k := &Cluster{c: ClusterConfig{Client: fake.NewClientset(tc.now...)}}
-			l, err := k.Check(t.Context(), "a", plan.Check{For: fleet.CheckWorkloads, Workloads: tc.before})
+			l, err := k.Check(t.Context(), "a", plan.LiveCheck{For: fleet.CheckWorkloads, Workloads: tc.before})
 			assert.NilError(t, err)
 			assert.Equal(t, l.Unwell, tc.want)
 		})
@@ -133,7 +133,7 @@ func TestPodsOnTheNode(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			k := &Cluster{c: ClusterConfig{Client: fake.NewClientset(tc.pods...)}}
-			l, err := k.Check(t.Context(), "a", plan.Check{For: fleet.CheckPods, Pods: []policy.PodSelector{
+			l, err := k.Check(t.Context(), "a", plan.LiveCheck{For: fleet.CheckPods, Pods: []policy.PodSelector{
 				{Namespace: tc.namespace, Selector: policy.Selector{{Key: "app", Operator: policy.In, Values: []string{"cni"}}}}}})
 			assert.NilError(t, err)
 			assert.Equal(t, l.Unwell, tc.want)

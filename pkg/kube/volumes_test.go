@@ -39,7 +39,7 @@ func TestAttachedVolumes(t *testing.T) {
 		attachment("csi-elsewhere", "b", "v-b", true)}
 	look := func(objects []runtime.Object, before ...string) fleet.Checked {
 		k := &Cluster{c: ClusterConfig{Client: fake.NewClientset(objects...)}}
-		l, err := k.Check(t.Context(), "a", plan.Check{For: fleet.CheckVolumes, Attachments: before})
+		l, err := k.Check(t.Context(), "a", plan.LiveCheck{For: fleet.CheckVolumes, Attachments: before})
 		assert.NilError(t, err)
 		return l
 	}

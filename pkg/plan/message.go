@@ -2,166 +2,97 @@ package plan
 
 import (
 	"fmt"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 )
 
-// Sentence is what people read of a node, made when somebody reads it: a plan of thousands of nodes holds as
-// many sentences, and few are ever read.
+// Message is what an administrator reads of a node. It is put together when it is read: a plan of thousands of nodes
+// holds as many messages, and few of them are read.
 type Message struct {
-	// form is the text with names in braces for what is filled in.
-	form string
-	// lead goes before it, and v into that.
-	lead, v string
-	s       [3]string
-	n       [2]int
-	t       time.Time
-	d       time.Duration
-	holders fmt.Stringer
-	// until is when what it says may be over, by the clock alone; zero if the clock alone ends nothing.
-	until time.Time
-	// names: it differs from one moment to the next only if it names something else.
-	names bool
-	// aged: it names what another moment would not.
-	aged bool
+	lead, format string
+	args         []any
+	lasts        lasts
+	until        time.Time
 }
 
-// say is a sentence; {s}, {s2}, {s3}, {n}, {n2}, {t}, {d} and {holders} stand for what the methods fill in.
-func Say(form string) Message { return Message{form: form} }
+// lasts is for how long a message says what is so, while its reason stays.
+type lasts uint8
 
-// verbatim is a sentence that was made already.
-func Verbatim(text string) Message { return Message{form: "{s}", s: [3]string{text}} }
+const (
+	// always: nothing in it changes before the reason does.
+	always lasts = iota
+	// dated: what it counts, or names beside others, may change. On a Node it carries its moment and isn't written again.
+	dated
+	// exact: it is written again whenever it says something else. Nothing in it may be counted or measured.
+	exact
+)
 
-func (s Message) With(words ...string) Message {
-	copy(s.s[:], words)
-	return s
+// Messagef returns a message that holds for as long as its reason does. Arguments are formatted when it is read.
+func Messagef(format string, args ...any) Message { return Message{format: format, args: args} }
+
+// Text returns a message of text that was made elsewhere, such as by an agent. It is dated: what it says may be over.
+func Text(text string) Message { return Message{format: "%s", args: []any{text}, lasts: dated} }
+
+// Dated returns the message as one in which something may change while the reason stays.
+func (m Message) Dated() Message {
+	m.lasts = dated
+	return m
 }
 
-func (s Message) Count(n ...int) Message {
-	copy(s.n[:], n)
-	return s
+// Exact returns the message as one that is written again whenever it says something else.
+func (m Message) Exact() Message {
+	m.lasts = exact
+	return m
 }
 
-func (s Message) At(t time.Time) Message {
-	s.t = t
-	return s
+// After returns the message with a text before it.
+func (m Message) After(lead string) Message {
+	m.lead = lead
+	return m
 }
 
-func (s Message) Lasting(d time.Duration) Message {
-	s.d = d
-	return s
+// Until returns the message with the moment at which, by the clock alone, what it says may be over.
+func (m Message) Until(t time.Time) Message {
+	m.until = t
+	return m
 }
 
-// over is when what a sentence says may be over, by the clock alone.
-func (s Message) Over(t time.Time) Message {
-	s.until = t
-	return s
+// Ends is when what it says may be over by the clock alone; zero if the clock alone ends nothing.
+func (m Message) Ends() time.Time { return m.until }
+
+// Stands reports whether an administrator reads the message, for that reason, on a node already.
+func (m Message) Stands(w *marker.Waiting, r Reason) bool {
+	return w != nil && w.Reason == string(r) && (m.lasts != exact || w.Message == marker.Clip(m.String(), marker.MaxMessage))
 }
 
-// naming is a sentence that differs only if it names something else: nothing in it is counted or measured.
-func (s Message) Naming() Message {
-	s.names = true
-	return s
-}
-
-// ages reports whether something else may be true while the same is waited for: what is counted, who is named beside
-// others, and what was seen.
-func (s Message) ages() bool {
-	return !s.names && (s.aged || s.form == "{s}" || strings.Contains(s.form, "{n}") || strings.Contains(s.form, "{holders}"))
-}
-
-// mark is the sentence on a Node, where it stands for as long as the reason does. One that ages says of which moment
-// it is, since it isn't written again: it is never false, and the plan says what is true now.
-func (s Message) Mark(r Reason, now time.Time) *marker.Waiting {
-	if !s.ages() {
-		return &marker.Waiting{Reason: string(r), Message: marker.Clip(s.String(), marker.MaxMessage)}
+// Waiting is the message as it is written to a Node, where it stands for as long as the reason does. A dated one says of
+// which moment it is: it is never false, and the plan says what is so now.
+func (m Message) Waiting(r Reason, now time.Time) *marker.Waiting {
+	when := ""
+	if m.lasts == dated {
+		when = fmt.Sprintf(" (at %s)", Clock(now))
 	}
-	when := " (at " + Clock(now) + ")"
-	return &marker.Waiting{Reason: string(r), Message: marker.Clip(s.String(), marker.MaxMessage-len(when)) + when}
+	return &marker.Waiting{Reason: string(r), Message: marker.Clip(m.String(), marker.MaxMessage-len(when)) + when}
 }
 
-// aging is a sentence that names what may be over while the same is waited for.
-func (s Message) Aging() Message {
-	s.aged = true
-	return s
-}
+// String implements fmt.Stringer.
+func (m Message) String() string { return m.lead + fmt.Sprintf(m.format, m.args...) }
 
-// after puts words before a sentence, in which {v} stands for v.
-func (s Message) After(words, v string) Message {
-	s.lead, s.v = words, v
-	return s
-}
+// MarshalText implements encoding.TextMarshaler.
+func (m Message) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
 
-func (s Message) String() string {
-	var b strings.Builder
-	s.write(&b, s.lead)
-	s.write(&b, s.form)
-	return b.String()
-}
-
-func (s Message) write(b *strings.Builder, form string) {
-	for {
-		before, rest, found := strings.Cut(form, "{")
-		b.WriteString(before)
-		if !found {
-			return
-		}
-		name, after, _ := strings.Cut(rest, "}")
-		b.WriteString(s.fill(name))
-		form = after
-	}
-}
-
-func (s Message) fill(name string) string {
-	switch name {
-	case "v":
-		return s.v
-	case "s":
-		return s.s[0]
-	case "s2":
-		return s.s[1]
-	case "s3":
-		return s.s[2]
-	case "n":
-		return strconv.Itoa(s.n[0])
-	case "n2":
-		return strconv.Itoa(s.n[1])
-	case "t":
-		return Clock(s.t)
-	case "d":
-		return s.d.String()
-	case "holders":
-		return s.holders.String()
-	}
-	return "{" + name + "}"
-}
-
-// MarshalText is the sentence, for JSON.
-func (s Message) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
-
-// UnmarshalText takes a sentence that was made already, for who reads a plan in JSON.
-func (s *Message) UnmarshalText(text []byte) error {
-	*s = Verbatim(string(text))
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (m *Message) UnmarshalText(text []byte) error {
+	*m = Text(string(text))
 	return nil
 }
 
-// Clock is a moment for people.
-func Clock(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 MST") }
+// Clock is a moment as an administrator reads it.
+type Clock time.Time
 
-// Exact reports whether it differs from one moment to the next only if it names something else.
-func (s Message) Exact() bool { return s.names }
+// String implements fmt.Stringer.
+func (c Clock) String() string { return time.Time(c).UTC().Format("2006-01-02 15:04:05 MST") }
 
-// Until is when what it says may be over, by the clock alone; zero if the clock alone ends nothing.
-func (s Message) Until() time.Time { return s.until }
-
-// Holding fills in {holders}.
-func (s Message) Holding(holders fmt.Stringer) Message {
-	s.holders = holders
-	return s
-}
-
-// Staged begins what is said of a node that could be cordoned, and isn't.
+// Staged is before what is said of a node that could be taken out of service, and isn't.
 const Staged = "staged; "

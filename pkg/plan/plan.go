@@ -61,8 +61,10 @@ type Step struct {
 	Act     intent.Act `json:"act"`
 	Reason  Reason     `json:"reason"`
 	Message string     `json:"message,omitempty"`
+	// Before is what must be seen live right before the step is carried out.
+	Before Look `json:"-"`
 	// Check is what a step of that act looks at, and a look before the cordon looks at besides.
-	Check *Check `json:"-"`
+	Check *LiveCheck `json:"-"`
 	// Change is what to write to the node; nil if the step writes nothing to it.
 	Change *Change `json:"-"`
 	// TakesSlot: the node must hold a slot before Change is written. FreesSlot: once it is written, the
@@ -76,8 +78,8 @@ type Step struct {
 	Most     int              `json:"-"`
 }
 
-// Check is a live look at what a node carries.
-type Check struct {
+// LiveCheck is a live look at what a node carries.
+type LiveCheck struct {
 	For fleet.CheckFor
 	// Pods are those that must be Ready on the node.
 	Pods []policy.PodSelector
@@ -98,6 +100,8 @@ type Change struct {
 	Labels, Annotations map[string]*string
 	// DropRetry removes the user's wish that this step fulfils.
 	DropRetry bool
+	// EndsAttempt: the last attempt of the node's history ends by it.
+	EndsAttempt bool `json:"-"`
 	// RemoveAll removes every annotation of ours, the agent's too.
 	RemoveAll bool
 }

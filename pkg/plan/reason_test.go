@@ -21,9 +21,12 @@ func TestReasons(t *testing.T) {
 	values, used := map[string]string{}, map[string]int{}
 	files, err := filepath.Glob("*.go")
 	assert.NilError(t, err)
-	planners, err := filepath.Glob("../planner/*.go")
-	assert.NilError(t, err)
-	for _, path := range append(files, planners...) {
+	for _, planner := range []string{"../planner/*.go", "../planner/*/*.go"} {
+		more, err := filepath.Glob(planner)
+		assert.NilError(t, err)
+		files = append(files, more...)
+	}
+	for _, path := range files {
 		if strings.HasSuffix(path, "_test.go") {
 			continue
 		}

@@ -68,8 +68,7 @@ func (s Step) Shown() (Shown, bool) {
 	switch s.Act {
 	case intent.ActCordon, intent.ActReboot, intent.ActReturn, intent.ActGiveBack, intent.ActSetAside:
 	case intent.ActFinish, intent.ActSoak:
-		if s.Reason == ReasonVerified || s.Reason == ReasonSoakRestarted {
-			// No attempt ends by it.
+		if !s.Change.EndsAttempt {
 			return Shown{}, false
 		}
 	default:

@@ -86,7 +86,6 @@ func TestLookAgain(t *testing.T) {
 		assert.Equal(t, s.Message.String(), "staged; x")
 		assert.Equal(t, s.NotBefore, now.Add(29*time.Second))
 		assert.Equal(t, out.Wake, now.Add(29*time.Second))
-		assert.Equal(t, planner.Obstacle(s.Reason), o)
 		out = planner.Plan(fleetOf([]fleet.Node{node("a", prepared, found(31*time.Second, o, -time.Second)), node("c")}), policy.DefaultSettings())
 		s, _ = find(t, out, "a")
 		assert.Equal(t, verdict(s), "Prepared Look Looking")

@@ -7,7 +7,7 @@ import (
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/planner"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/planner/lifecycle"
 )
 
 // Only a new boot, or the agent's own late error from the boot that it was to leave, ends a reboot that has begun.
@@ -29,7 +29,7 @@ func TestRebootBegun(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			n := node("a", tc.changes...)
-			assert.Equal(t, planner.RebootBegun(&n), tc.want)
+			assert.Equal(t, lifecycle.RebootBegun(&n), tc.want)
 		})
 	}
 }
@@ -52,7 +52,7 @@ func TestTakeBack(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			n := node("a", tc.changes...)
-			c := planner.TakeBack(&n)
+			c := lifecycle.Clean(&n)
 			assert.DeepEqual(t, c.Unschedulable, tc.want)
 			assert.Assert(t, c.RemoveAll && c.ResourceVersion == n.ResourceVersion)
 			diff := c.Diff(map[string]string{string(marker.KeyIntentID): "i1", string(marker.KeyBootID): "b1", string(marker.KeyPaused): "x", "example.com/x": "y"})

@@ -8,28 +8,24 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 )
 
-// candidate is a node that could go.
+// candidate is a node that wants what others may take.
 type candidate struct {
-	*fleet.Node
-	part *part
-	at   int
-	zone string
-	// held tells if a slot is the node's already.
-	held bool
-	// rank comes before the version, and out, whether it is out of service already, after it.
+	*member
+	// at is its place in the plan.
+	at int
+	// rank comes before the version, and whether it is away after it.
 	rank int
-	out  bool
 	// place is what these three come to: the lower goes first, and of those that have the same their names decide.
 	place int
 	// round is how many nodes of its zone go before it.
 	round int
 }
 
-// candidate is the node that is being decided on.
-func (p *planner) candidate(n *fleet.Node) candidate {
-	c := candidate{Node: n, part: p.places[p.at], at: p.at, zone: n.Zone, held: p.slot(n), out: p.otherwiseOut(n)}
-	blocked := n.Forecast != nil && n.Forecast.Obstacle != fleet.ObstacleNone
-	for _, behind := range []bool{!c.held, n.ControllerHere, p.behind(n), blocked} {
+func (p *planner) candidate(i int) candidate {
+	m := &p.members[i]
+	c := candidate{member: m, at: i}
+	blocked := m.Forecast != nil && m.Forecast.Obstacle != fleet.ObstacleNone
+	for _, behind := range [...]bool{!m.Slot, m.ControllerHere, m.Behind(), blocked} {
 		c.rank <<= 1
 		if behind {
 			c.rank |= 1
@@ -38,16 +34,16 @@ func (p *planner) candidate(n *fleet.Node) candidate {
 	return c
 }
 
-// order puts those who could go in their order: interrupted starts first, whose slot is theirs already; the
-// controller's own node last, nodes that failed or had their turn behind the others, and then those that could not be drained when
-// somebody looked: however many they are, looking at them again keeps nobody waiting. Then the oldest version first, those that
-// are out of service already, and by name.
+// order puts candidates in their order: interrupted starts first, whose slot is theirs already; the controller's own node
+// last, nodes that failed or had their turn behind the others, and then those that could not be drained at the last look:
+// however many they are, looking at them again keeps no other waiting. Then the oldest version first, those that are away
+// already, and by name.
 func order(all []candidate) {
 	ages, last := agesOf(all), 0
 	for i := range all {
 		c := &all[i]
 		c.place = (c.rank*len(ages)+ages[c.OSVersion])*2 + 1
-		if c.out {
+		if c.away {
 			c.place--
 		}
 		last = max(last, c.place)
@@ -72,26 +68,26 @@ func agesOf(all []candidate) map[string]int {
 }
 
 // spread turns those that come first alike into a round through the zones, which begins with the zone that has the
-// fewest nodes in our hands.
-func (p *planner) spread(alike []candidate) {
+// fewest disrupted nodes.
+func spread(alike []candidate, zones map[string]int) {
 	last := 0
 	for i := range alike {
 		c := &alike[i]
-		c.round = p.zones[c.zone]
+		c.round = zones[c.Zone]
 		last = max(last, c.round)
-		p.zones[c.zone]++
+		zones[c.Zone]++
 	}
-	if len(p.zones) > 1 {
+	if len(zones) > 1 {
 		arrange(alike, last, func(c *candidate) int { return c.round })
 	}
 }
 
-// takenIn counts the nodes in our hands by their zones.
-func (p *planner) takenIn() map[string]int {
+// disruptedIn counts the disrupted nodes by their zones.
+func (p *planner) disruptedIn() map[string]int {
 	zones := map[string]int{}
-	for i := range p.Nodes {
-		if n := &p.Nodes[i]; n.Disrupted() || p.slot(n) {
-			zones[n.Zone]++
+	for i := range p.members {
+		if m := &p.members[i]; m.Disrupted() || m.Slot {
+			zones[m.Zone]++
 		}
 	}
 	return zones

@@ -114,14 +114,14 @@ func TestSingleNodeIsLookedAt(t *testing.T) {
 	set.SingleNode = policy.SingleNodeAllow
 	work := plan.NewWork(planner.Plan(fleetOf([]fleet.Node{node("a", draining)}, "a"), set))
 	task, more := work.Next()
-	assert.Assert(t, more && task.Kind == plan.TaskLookAlone)
+	assert.Assert(t, more && task.Kind == plan.TaskLook && task.Step.Before == plan.LookAlone)
 	refused := work.Clone()
-	refused.Answered(false)
+	refused.Did(false)
 	for task, more := refused.Next(); more; task, more = refused.Next() {
 		assert.Assert(t, task.Kind != plan.TaskWrite)
-		refused.Answered(true)
+		refused.Did(true)
 	}
-	work.Answered(true)
+	work.Did(true)
 	task, more = work.Next()
 	assert.Assert(t, more && task.Kind == plan.TaskWrite)
 }

@@ -4,155 +4,101 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/planner/check"
 )
 
-// verdict is why a version is no target now; without a reason it is one.
-type verdict struct {
-	reason   plan.Reason
-	sentence plan.Message
-}
-
-// compare orders two versions; few are asked for, and often.
-func (p *planner) compare(a, b string) int {
-	if a == b {
-		return 0
-	}
-	c, known := p.compared[[2]string{a, b}]
-	if !known {
-		c = marker.CompareVersions(a, b)
-		p.compared[[2]string{a, b}] = c
-	}
-	return c
-}
-
-// target judges a version, once in a plan.
-func (p *planner) target(version string) verdict {
-	v, known := p.verdicts[version]
-	if !known {
-		v = p.judge(version)
-		p.verdicts[version] = v
+// version says what the policy says of a version as a target.
+func (p *planner) version(version string) *check.Version {
+	v := p.versions[version]
+	if v == nil {
+		known := check.Known{Failed: p.failed[version], Limit: p.failedLimit(), Acknowledged: p.Acknowledged[version]}
+		known.Since, known.Seen = p.Seen[version]
+		known.Witnessed = !known.Seen && p.set.Versions.MinAge > 0 && p.witnessed(version)
+		v = check.Judge(version, &p.set.Versions, known, p.Now)
+		p.versions[version] = v
 	}
 	return v
 }
 
-func (p *planner) judge(version string) verdict {
-	r := &p.set.Versions
-	switch {
-	case r.Deny != nil && r.Deny.Contains(version):
-		return verdict{plan.ReasonVersionDenied, plan.Say("the policy denies {s}: it is in {s2}").With(version, r.Deny.String())}
-	case r.Allow != nil && !r.Allow.Contains(version):
-		return verdict{plan.ReasonVersionDenied, plan.Say("the policy does not allow {s}: it is not in {s2}").With(version, r.Allow.String())}
-	case r.Hold != "" && marker.CompareVersions(version, r.Hold) != 0:
-		return verdict{plan.ReasonHeld, plan.Say("the policy holds the fleet at {s2}, and {s} is offered").With(version, r.Hold)}
-	}
-	if failed, limit := p.failed[version], p.set.MaxFailed.Of(p.fleet.nodes); failed >= limit && !p.Acknowledged[version] {
-		return verdict{plan.ReasonVersionStopped, stoppedSentence(version, failed, limit)}
-	}
-	if r.MinAge > 0 {
-		since, seen := p.Seen[version]
-		if !seen && !p.known(version) {
-			return verdict{plan.ReasonVersionTooNew, plan.Say("{s} is named by no other node: that it has been known for {d} counts from when a second one is offered it, or runs it").
-				With(version).Lasting(r.MinAge)}
-		}
-		if !seen || since.After(p.Now) {
-			since = p.Now
-		}
-		if end := since.Add(r.MinAge); p.Now.Before(end) {
-			p.wakeAt(end)
-			return verdict{plan.ReasonVersionTooNew, plan.Say("{s} was first seen {t} and must be known for {d}").
-				With(version).At(since).Lasting(r.MinAge).Over(end)}
-		}
-	}
-	return verdict{}
-}
-
-func stoppedSentence(version string, failed, limit int) plan.Message {
-	return plan.Say("{s} failed on {n} nodes, and from {n2} on nothing starts for it: it goes on with a newer version, or after `kubectl bottlerocket acknowledge {s}`").
-		With(version).Count(failed, limit)
-}
+// failedLimit is on how many nodes a version fails before nothing starts for it.
+func (p *planner) failedLimit() int { return p.set.MaxFailed.Of(p.fleet.scope.Nodes()) }
 
 // stopVersions tells of all versions that failed on too many nodes and that some node would go to.
 func (p *planner) stopVersions() {
-	limit := p.set.MaxFailed.Of(p.fleet.nodes)
+	limit := p.failedLimit()
 	for _, version := range slices.Sorted(maps.Keys(p.failed)) {
 		if failed := p.failed[version]; failed >= limit && !p.Acknowledged[version] && p.wanted(version) {
-			p.out.Stopped = append(p.out.Stopped, plan.StoppedVersion{Version: version, Message: stoppedSentence(version, failed, limit)})
+			p.out.Stopped = append(p.out.Stopped, plan.StoppedVersion{Version: version, Message: check.Stop(version, failed, limit)})
 		}
 	}
 }
 
-// wanted tells if some node is offered a version that it doesn't run, or is on its way to it.
+// wanted reports whether some node is offered a version that it doesn't run, or is on its way to it.
 func (p *planner) wanted(version string) bool {
-	for i := range p.Nodes {
-		m := &p.Nodes[i].Marks
-		if p.Nodes[i].Labelled() && m.Report.Current != version && (m.Report.Available == version || m.Intent.Target == version) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.members, func(m member) bool {
+		return m.Labelled() && m.Marks.Report.Current != version && (m.Marks.Report.Available == version || m.Marks.Intent.Target == version)
+	})
 }
 
-// countFailed counts on how many nodes each version failed, by their own marks: after a reboot into it. What staging, a
-// drain or an activation failed at is no version's fault. A node that is Lost in an attempt, or will be when this
-// process has passed over it, failed too, unless it is well in its old boot: then the version was not tried. Nor is it
-// the version that failed where the kubelet finds all well, and only the agent doesn't say so.
-func (p *planner) countFailed(n *fleet.Node, late bool) {
-	lost := ""
-	if late && (rebooted(n) || !n.Ready) && !p.denied(n) {
-		lost = n.Marks.Intent.Target
+// witnesses are how many nodes must name a version before its age begins, so that the word of one of them begins none.
+const witnesses = 2
+
+// names counts the nodes that name a version: they are offered it by their agents' word, or run it by their kubelets'.
+type names struct {
+	count map[string]*int
+	// last is the version that was counted last, and at its count: most nodes name the same.
+	last string
+	at   *int
+}
+
+func (n *names) add(version string) {
+	if version == "" {
+		return
 	}
-	if lost != "" {
-		p.failed[lost]++
-	}
-	if f := n.Marks.Failure; f != nil {
-		for _, v := range f.Broken {
-			// One that failed here before and is Lost in its next attempt is one node all the same.
-			if v != lost {
-				p.failed[v]++
-			}
+	if version != n.last || n.at == nil {
+		n.last, n.at = version, n.count[version]
+		if n.at == nil {
+			n.at = new(int)
+			n.count[version] = n.at
 		}
+	}
+	*n.at++
+}
+
+// see notes the versions whose age begins with this plan.
+func (p *planner) see() {
+	if p.SlotsProblem != "" {
+		return
+	}
+	for version := range p.names.count {
+		if _, seen := p.Seen[version]; !seen && p.witnessed(version) {
+			p.out.Saw = append(p.out.Saw, version)
+		}
+	}
+	if len(p.out.Saw) > 0 {
+		slices.Sort(p.out.Saw)
+		p.out.Named = slices.Sorted(maps.Keys(p.names.count))
 	}
 }
 
-// blamesVersion reports whether a failure can be the version's own doing, which takes that the host has booted it
-// (S10). Before that only the old version runs, and what fails is the host's repository, disk or lock, or its power.
-func blamesVersion(r plan.Reason) bool { return r == plan.ReasonRolledBack }
-
-// denied reports whether a node has come through its update by its kubelet's word, and its agent says something else.
-func (p *planner) denied(n *fleet.Node) bool {
-	m := &n.Marks
-	if !rebooted(n) || !n.Ready || n.OSVersion != m.Intent.Target || confirmed(n) && m.Report.Answer(m.Intent.ID) != marker.StateError {
+// witnessed reports whether enough nodes name a version. The word of one is enough where no other could go to it: then it
+// moves that one alone.
+func (p *planner) witnessed(version string) bool {
+	count := p.names.count[version]
+	if count == nil {
 		return false
 	}
-	d := m.Disruption
-	return n.Phase() != intent.PhaseVerifying || d.Soak != nil && d.Ready == n.ReadySince && !p.Now.Before(p.soaked(n))
-}
-
-// workloadsBlameVersion tells if workloads that did not come back are held against the version that a node has now: they
-// were seen, and no other node in our hands could be where their pods are missing.
-func (p *planner) workloadsBlameVersion(n *fleet.Node) bool {
-	if n.Checked.Failed != "" {
-		return false
-	}
-	for i := range p.Nodes {
-		if other := &p.Nodes[i]; other.UID != n.UID && p.outOfService(other) {
-			return false
-		}
-	}
-	return true
-}
-
-// outOfService tells if a node is in our hands and isn't back, as far as anybody can tell.
-func (p *planner) outOfService(n *fleet.Node) bool {
-	switch n.Phase() {
-	case intent.PhaseVerifying:
-		return n.Unschedulable || !n.Ready || p.isLost(n)
-	case intent.PhaseResetting:
+	if *count >= witnesses {
 		return true
 	}
-	return n.Disrupted()
+	could := 0
+	for i := range p.members {
+		m := &p.members[i]
+		if c := marker.CompareVersions(version, m.OSVersion); m.Labelled() && m.Leaving == "" && (c > 0 || c < 0 && p.set.Versions.Downgrade) {
+			could++
+		}
+	}
+	return could <= 1
 }

@@ -19,7 +19,7 @@ func TestASlotIsAlwaysTakenByAWrite(t *testing.T) {
 		assert.Assert(t, more)
 		assert.Equal(t, task.Kind, plan.TaskTakeSlots)
 		assert.DeepEqual(t, task.Take, map[string]string{"uid-a": "a"})
-		w.Answered(yes)
+		w.Did(yes)
 		task, more = w.Next()
 		assert.Equal(t, more, yes, "no cordon without it")
 		assert.Assert(t, !yes || task.Kind == plan.TaskWrite)
@@ -28,16 +28,13 @@ func TestASlotIsAlwaysTakenByAWrite(t *testing.T) {
 
 // A slot is freed only once the look says that nothing is under way that could need it.
 func TestASlotIsFreedByTheRightLook(t *testing.T) {
-	for _, tc := range []struct {
-		reason plan.Reason
-		kind   plan.TaskKind
-	}{{plan.ReasonNodeGone, plan.TaskLookGone}, {plan.ReasonSlotOrphaned, plan.TaskLookFenced}} {
+	for _, before := range []plan.Look{plan.LookGone, plan.LookFenced} {
 		for _, yes := range []bool{true, false} {
-			w := plan.NewWork(plan.Plan{Steps: []plan.Step{{Node: "a", UID: "uid-a", Act: intent.ActRelease, Reason: tc.reason, FreesSlot: true}}})
+			w := plan.NewWork(plan.Plan{Steps: []plan.Step{{Node: "a", UID: "uid-a", Act: intent.ActRelease, Before: before, FreesSlot: true}}})
 			task, more := w.Next()
 			assert.Assert(t, more)
-			assert.Equal(t, task.Kind, tc.kind)
-			w.Answered(yes)
+			assert.Assert(t, task.Kind == plan.TaskLook && task.Step.Before == before)
+			w.Did(yes)
 			task, more = w.Next()
 			assert.Equal(t, more, yes)
 			assert.Assert(t, !yes || task.Kind == plan.TaskFreeSlots)

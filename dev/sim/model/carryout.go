@@ -260,7 +260,7 @@ func (m *Model) do(s *state, j int, add func(*successor)) {
 			m.coverage.move("the answer to a change of slots is lost")
 			add(&successor{to: lost, kind: fault, controller: j, task: w.text + ", and the answer is lost"})
 		}
-	case plan.TaskLookGone:
+	case plan.TaskLook:
 		c := m.columns[s.columns[w.node]]
 		if c.cur.exists && nodeUID(w.node, c.cur.uid) == w.task.Step.UID {
 			t = refused

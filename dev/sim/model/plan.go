@@ -198,7 +198,7 @@ func (m *Model) divide(id uint32) *work {
 	case local && kind == plan.TaskWrite:
 		w.local = append(w.local, localTask{node: w.node, step: w.step, text: w.text, then: m.freeing(w.yes)})
 		w.rest = no
-	case local && kind == plan.TaskLookEmpty:
+	case local && kind == plan.TaskLook && w.task.Step.Before == plan.LookEmpty:
 		write := m.works[w.yes]
 		w.local = append(w.local, localTask{node: w.node, step: write.step, text: "look for pods, " + write.text, look: true, then: m.freeing(write.yes)})
 		w.rest = no
@@ -243,8 +243,8 @@ func (m *Model) workOf(w *plan.Work) uint32 {
 		out.node = int(task.Step.Node[1] - '1')
 	}
 	yes, no := w, w.Clone()
-	yes.Answered(true)
-	no.Answered(false)
+	yes.Did(true)
+	no.Did(false)
 	out.yes, out.no = m.workOf(yes), m.workOf(no)
 	out.writes = m.works[out.yes].writes | m.works[out.no].writes
 	if task.Kind == plan.TaskWrite {

@@ -1,0 +1,74 @@
+package check
+
+import (
+	"time"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+)
+
+// Version is what the policy says of one version as a target.
+type Version struct {
+	Name string
+	// Denied is why it is no target, and Young why it is none yet.
+	Denied, Young plan.Refusal
+}
+
+// Known is what is known of a version in this cluster.
+type Known struct {
+	// Seen: it was known before now, since then.
+	Seen  bool
+	Since time.Time
+	// Witnessed: enough nodes name it for its age to begin.
+	Witnessed bool
+	// Failed is on how many nodes it failed, and Limit from how many on nothing starts for it.
+	Failed, Limit int
+	// Acknowledged: it goes on all the same, by an administrator's word.
+	Acknowledged bool
+}
+
+// Judge says what the policy says of a version.
+func Judge(version string, r *policy.Versions, k Known, now time.Time) *Version {
+	return &Version{Name: version, Denied: denied(version, r, k), Young: young(version, r.MinAge, k, now)}
+}
+
+func denied(version string, r *policy.Versions, k Known) plan.Refusal {
+	switch {
+	case r.Deny != nil && r.Deny.Contains(version):
+		return plan.Refuse(plan.ReasonVersionDenied, plan.Messagef("the policy denies %s: it is in %s", version, r.Deny))
+	case r.Allow != nil && !r.Allow.Contains(version):
+		return plan.Refuse(plan.ReasonVersionDenied, plan.Messagef("the policy does not allow %s: it is not in %s", version, r.Allow))
+	case r.Hold != "" && marker.CompareVersions(version, r.Hold) != 0:
+		return plan.Refuse(plan.ReasonHeld, plan.Messagef("the policy holds the fleet at %s, and %s is offered", r.Hold, version))
+	case k.Failed >= k.Limit && !k.Acknowledged:
+		return plan.Refuse(plan.ReasonVersionStopped, Stop(version, k.Failed, k.Limit))
+	}
+	return plan.Refusal{}
+}
+
+// Stop is what an administrator reads of a version that failed on too many nodes.
+func Stop(version string, failed, limit int) plan.Message {
+	return plan.Messagef("%s failed on %d nodes, and from %d on nothing starts for it: "+
+		"it goes on with a newer version, or after `kubectl bottlerocket acknowledge %[1]s`", version, failed, limit).Dated()
+}
+
+func young(version string, minAge time.Duration, k Known, now time.Time) plan.Refusal {
+	if minAge == 0 {
+		return plan.Refusal{}
+	}
+	if !k.Seen && !k.Witnessed {
+		return plan.Refuse(plan.ReasonVersionTooNew, plan.Messagef(
+			"%s is named by no other node: that it has been known for %s counts from when a second one is offered it, or runs it", version, minAge))
+	}
+	since := k.Since
+	if !k.Seen || since.After(now) {
+		since = now
+	}
+	end := since.Add(minAge)
+	if !now.Before(end) {
+		return plan.Refusal{}
+	}
+	return plan.Refusal{Reason: plan.ReasonVersionTooNew, Again: end,
+		Message: plan.Messagef("%s was first seen %s and must be known for %s", version, plan.Clock(since), minAge).Until(end)}
+}

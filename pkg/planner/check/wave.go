@@ -1,0 +1,79 @@
+package check
+
+import (
+	"time"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/planner/lifecycle"
+)
+
+// Wave is a group's question for a version: do the groups before it have it?
+type Wave struct {
+	Version string
+	// Down: it is lower than what the asking node runs, so a node that runs more doesn't have it.
+	Down bool
+	// Soak is how long the nodes before must have had it.
+	Soak time.Duration
+	// Seen: it was known here before now, since then.
+	Seen  bool
+	Since time.Time
+}
+
+func (w *Wave) has(version string) bool {
+	c := marker.CompareVersions(version, w.Version)
+	return c == 0 || c > 0 && !w.Down
+}
+
+// HeldUp says why a node of a group that goes first holds the others up. What a node runs is its kubelet's word: what an
+// agent says moves nothing but its own node.
+func (w *Wave) HeldUp(v *lifecycle.View, group string) plan.Refusal {
+	refuse := func(format string, args ...any) plan.Refusal {
+		return plan.Refuse(plan.ReasonAfterGroup, plan.Messagef("group %s goes first, and "+format, append([]any{group, v.Name, w.Version}, args...)...).Dated())
+	}
+	r := &v.Marks.Report
+	switch {
+	case v.OSVersion != r.Current && r.Current != "" && w.has(r.Current) && !w.has(v.OSVersion):
+		return refuse("only its agent, not its kubelet, says that %s in it runs %s")
+	case len(v.Problems) > 0 || !w.has(v.OSVersion):
+		return refuse("%s in it does not run %s yet")
+	case v.Disrupted() || v.Phase() == intent.PhaseResetting || !v.Ready:
+		return refuse("%s in it is not back in service with %s yet")
+	}
+	end := w.since(v).Add(w.Soak)
+	if !v.Now.Before(end) {
+		return plan.Refusal{}
+	}
+	held := refuse("%s in it must run %s until %s", plan.Clock(end))
+	held.Again, held.Message = end, held.Message.Until(end)
+	return held
+}
+
+// since is since when a node has the version: by its history, and where that doesn't tell, as for one that joined with it,
+// not before the node was there or the version was known here.
+func (w *Wave) since(v *lifecycle.View) time.Time {
+	h := v.Marks.History
+	for i := len(h) - 1; i >= 0; i-- {
+		if a := &h[i]; a.Outcome == marker.OutcomeUpdated && w.has(a.Version) && !a.Ended.After(v.Now.Add(v.Settings.RetryMax)) {
+			return a.Ended
+		}
+	}
+	since := w.Since
+	if !w.Seen || since.After(v.Now) {
+		since = v.Now
+	}
+	if v.Created.After(since) && !v.Created.After(v.Now) {
+		since = v.Created
+	}
+	return since
+}
+
+// NoNode says why a group that has no node holds the others up: it shows nothing of a version.
+func NoNode(group string, members int) plan.Refusal {
+	if members == 0 {
+		return plan.Refuse(plan.ReasonAfterGroup, plan.Messagef("group %s goes first, and no node is in it", group).Dated())
+	}
+	return plan.Refuse(plan.ReasonAfterGroup,
+		plan.Messagef("group %s goes first, and all of its nodes are on their way out of the cluster", group).Dated())
+}

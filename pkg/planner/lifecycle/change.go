@@ -1,0 +1,193 @@
+package lifecycle
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
+)
+
+// maxFailedVersions bounds what a failure remembers.
+const maxFailedVersions = 10
+
+// change is one that is being made, for the node that v is of.
+type change struct {
+	plan.Change
+	v *View
+}
+
+// newID is unique for each intent: a patch that carries it is only accepted on the resourceVersion
+// that it names, and the time keeps it apart after an etcd restore.
+func (v *View) newID() string {
+	return v.ResourceVersion + "-" + strconv.FormatInt(v.Now.UnixMilli(), 36)
+}
+
+// keep returns a change that changes nothing yet. What it points to is copied, so that nothing done
+// to it shows in the snapshot.
+func (v *View) keep() *change {
+	c := &change{plan.Change{ResourceVersion: v.ResourceVersion, Marks: v.Marks}, v}
+	if d := v.Marks.Disruption; d != nil {
+		copied := *d
+		copied.Before, copied.Workloads = maps.Clone(d.Before), maps.Clone(d.Workloads)
+		c.Marks.Disruption = &copied
+	}
+	if f := v.Marks.Failure; f != nil {
+		copied := *f
+		copied.Versions, copied.Broken = slices.Clone(f.Versions), slices.Clone(f.Broken)
+		c.Marks.Failure = &copied
+	}
+	c.Marks.History = slices.Clone(v.Marks.History)
+	return c
+}
+
+// begin returns a change that issues a new intent.
+func (v *View) begin(a marker.Action, until time.Duration, waiting plan.Reason, message string) *change {
+	c := v.keep()
+	i := &c.Marks.Intent
+	i.ID, i.Action = v.newID(), a
+	i.Time = v.Now.Truncate(time.Second)
+	i.Until = i.Time.Add(until)
+	c.wait(waiting, message)
+	return c
+}
+
+// stabilize ends an attempt that changed nothing, or begins the first intent.
+func (v *View) stabilize() *change {
+	c := v.begin(marker.ActionStabilize, v.Settings.Deadlines.Prepare, "", "")
+	c.Marks.Intent.Target, c.Marks.Intent.RebootFrom = "", ""
+	c.Marks.Waiting = nil
+	return c
+}
+
+const resettingMessage = "the agent undoes what is activated"
+
+// reset asks the agent to undo what is activated.
+func (v *View) reset() *change {
+	return v.begin(marker.ActionResetState, v.Settings.Deadlines.Prepare, plan.ReasonResetting, resettingMessage)
+}
+
+// leave removes all that is the operator's.
+func (v *View) leave() *change {
+	c := v.keep()
+	c.uncordon()
+	c.unprotect()
+	c.Marks = marker.Marks{}
+	c.RemoveAll = true
+	return c
+}
+
+// moment is now, as it is written to a Node.
+func (v *View) moment() *time.Time { return new(v.Now.Truncate(time.Millisecond)) }
+
+// wait writes what the node waits for.
+func (c *change) wait(r plan.Reason, message string) {
+	c.Marks.Waiting = &marker.Waiting{Reason: string(r), Message: marker.Clip(message, marker.MaxMessage)}
+}
+
+// cordon takes the node out of service, with a record of what stood there before in the same patch.
+func (c *change) cordon(workloads map[string]int) {
+	c.Marks.Intent.RebootFrom = c.v.BootID
+	c.Marks.Disruption = &marker.Disruption{Since: *c.v.moment(), WasUnschedulable: c.v.Unschedulable, Workloads: workloads}
+	c.exclude()
+	c.protect()
+	if !c.v.Unschedulable {
+		c.Unschedulable = new(true)
+	}
+}
+
+// uncordon takes the operator's own cordon back and leaves every other. While the soak runs the operator's is taken back
+// already, so one that stands then is another's. Load balancers may have the node back too.
+func (c *change) uncordon() {
+	c.include()
+	if d := c.v.Marks.Disruption; d != nil && !d.WasUnschedulable && d.Soak == nil && c.v.Unschedulable {
+		c.Unschedulable = new(false)
+	}
+}
+
+// fail counts a failure of this attempt against the node, and one after the version was booted against the version (S10):
+// before that only the old version ran, and what failed was the host's repository, disk or lock, or its power.
+func (c *change) fail(r plan.Reason, message string, blamed bool) {
+	v := c.v
+	f := c.Marks.Failure
+	if f == nil {
+		f = &marker.Failure{}
+		c.Marks.Failure = f
+	}
+	version := v.Marks.Intent.Target
+	f.Count++
+	f.Reason, f.Message = string(r), marker.Clip(message, marker.MaxMessage)
+	f.At = v.Now.Truncate(time.Second)
+	f.RetryAfter = f.At.Add(v.Settings.BackOff(f.Count))
+	f.Versions = remembered(f.Versions, version)
+	if blamed {
+		// Nothing starts for a version that too many nodes blame.
+		f.Broken = remembered(f.Broken, version)
+	}
+	c.end(marker.OutcomeFailed, r)
+}
+
+// succeed ends the node's failures. What other versions are to blame for stays: nodes that are offered no better one yet
+// must not be led into it.
+func (c *change) succeed(r plan.Reason) {
+	version := c.v.Marks.Intent.Target
+	if f := c.Marks.Failure; f != nil {
+		f.Broken = slices.DeleteFunc(f.Broken, func(v string) bool { return v == version })
+		if len(f.Broken) == 0 {
+			c.Marks.Failure = nil
+		} else {
+			f.Versions, f.Count, f.RetryAfter, f.Message = slices.Clone(f.Broken), 0, f.At, ""
+		}
+	}
+	c.end(marker.OutcomeUpdated, r)
+}
+
+func remembered(versions []string, version string) []string {
+	if version == "" || slices.Contains(versions, version) {
+		return versions
+	}
+	versions = append(versions, version)
+	return versions[max(0, len(versions)-maxFailedVersions):]
+}
+
+// end adds the end of the attempt to the node's history.
+func (c *change) end(o marker.Outcome, r plan.Reason) {
+	m := &c.v.Marks
+	a := marker.Attempt{Version: m.Intent.Target, Outcome: o, Reason: string(r), Started: m.Intent.Time, Ended: c.v.Now.Truncate(time.Second)}
+	if m.Disruption != nil {
+		a.Started = m.Disruption.Since
+	}
+	c.Marks.History = append(c.Marks.History, a)
+	c.Marks.History = c.Marks.History[max(0, len(c.Marks.History)-marker.HistoryLength):]
+	c.EndsAttempt = true
+}
+
+// retry forgets the node's failure, and lets its attempts so far hold up none, by the user's wish.
+func (c *change) retry() {
+	c.Marks.Failure, c.DropRetry = nil, true
+	for i := len(c.Marks.History) - 1; i >= 0; i-- {
+		if a := &c.Marks.History[i]; a.Outcome != marker.OutcomeUpdated {
+			a.Retried = true
+			return
+		}
+	}
+}
+
+// giveBack undoes what was done to the node and asks for a reset. counted: the attempt failed.
+func (v *View) giveBack(r plan.Reason, message string, counted bool) Next {
+	c := v.reset()
+	if counted {
+		c.fail(r, message, false)
+	} else {
+		c.end(marker.OutcomeGivenBack, r)
+	}
+	c.uncordon()
+	c.unprotect()
+	c.unhook()
+	c.Marks.Intent.Target, c.Marks.Intent.RebootFrom = "", ""
+	c.Marks.Disruption = nil
+	return v.do(intent.ActGiveBack, r, message, c).freeing(v.Disrupted() || v.Slot)
+}

@@ -1,0 +1,282 @@
+package lifecycle
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+)
+
+// draining is the next step of a cordoned node: its pods are evicted, and once nothing is left to evict it is asked to
+// reboot.
+func draining(in *Input) Next {
+	return first(in, rebootedEarly, uncordonedOrPaused, setAside, attemptEnded, agentLost, drainInPlace, emptied, unevictable, drainAgain,
+		drainUnled, drainOverdue, awaitBalancers, noteWorkloads, evict, awaitPods)
+}
+
+// rebootedEarly takes a reboot after the cordon for the one that would be asked for, whatever caused it: the agent's
+// answer tells what came of it.
+func rebootedEarly(in *Input) Next {
+	if !in.rebooted() {
+		return Next{}
+	}
+	return in.askReboot(plan.LookNone, plan.ReasonRebootedEarly, "the node was rebooted by somebody else after the cordon")
+}
+
+// uncordonedOrPaused gives a node back that its user takes back.
+func uncordonedOrPaused(in *Input) Next {
+	switch {
+	case !in.Unschedulable:
+		return in.giveBack(plan.ReasonCordonTaken, "somebody uncordoned the node", false)
+	case in.Marks.Paused:
+		return in.giveBack(plan.ReasonPaused, "paused: "+orNoReason(in.Marks.PausedReason), false)
+	}
+	return Next{}
+}
+
+// setAside undoes the cordon of a node that the policy has returned. It keeps what it has staged, and waits with it.
+func setAside(in *Input) Next {
+	r := in.Recall
+	if !r.Refuses() {
+		return none(r.Again)
+	}
+	c := in.keep()
+	c.uncordon()
+	c.unprotect()
+	c.unhook()
+	c.end(marker.OutcomeGivenBack, r.Reason)
+	c.Marks.Disruption, c.Marks.Intent.RebootFrom = nil, ""
+	c.Marks.Waiting = r.Message.After(plan.Staged).Waiting(r.Reason, in.Now)
+	next := in.do(intent.ActSetAside, r.Reason, r.Message.String(), c).freeing(true)
+	next.Again = plan.Earliest(in.Now, r.Again, next.Again)
+	return next
+}
+
+// attemptEnded gives a node back whose agent failed, or whose host isn't offered the target any more.
+func attemptEnded(in *Input) Next {
+	m := &in.Marks
+	switch {
+	case in.answer() == marker.StateError:
+		return in.giveBack(plan.ReasonPrepareFailed, m.Report.Message, true)
+	case in.withdrawn():
+		return in.giveBack(plan.ReasonOfferWithdrawn, withdrawn(m), false)
+	}
+	return Next{}
+}
+
+// agentLost gives a node back whose agent has been away for too long. Where no agent at all is Ready the proxies are
+// away, which is no failure of the node.
+func agentLost(in *Input) Next {
+	d := in.agentAway()
+	if !d.passed {
+		return none(d.again)
+	}
+	return in.giveBack(plan.ReasonAgentLost, fmt.Sprintf("the node is well, and no agent pod has been Ready on it for %s: nothing could be asked of its host",
+		agentPatience), in.AgentsReady)
+}
+
+// emptied goes on with a node that has nothing left to evict.
+func emptied(in *Input) Next {
+	if d := in.Drain; d == nil || d.Failed != "" || d.Remaining > 0 || !in.AgentReady {
+		return Next{}
+	}
+	return first(in, awaitVolumes, awaitAfterDrainHooks, rebootEmptied)
+}
+
+func rebootEmptied(in *Input) Next {
+	return in.askReboot(plan.LookEmpty, plan.ReasonDrained, "nothing is left to evict")
+}
+
+// askReboot asks the agent to activate the target and to reboot.
+func (in *Input) askReboot(before plan.Look, r plan.Reason, message string) Next {
+	c := in.begin(marker.ActionRebootUpdate, in.Settings.Deadlines.Reboot, plan.ReasonRebooting, "the agent activates the update and reboots")
+	c.unhook()
+	if until := &c.Marks.Intent.Until; !in.Closes.IsZero() && in.Closes.Before(*until) && !in.rebooted() {
+		// Also if no controller is there to take it back then.
+		*until = in.Closes.Truncate(time.Second)
+	}
+	next := in.do(intent.ActReboot, r, message, c)
+	if next.Step != nil {
+		next.Step.Before, next.Step.Eviction = before, &in.Rules.Eviction
+	}
+	next.Again = plan.Earliest(in.Now, next.Again, in.WindowAgain)
+	return next
+}
+
+// unevictable gives a node back whose drain can't end.
+func unevictable(in *Input) Next {
+	d := in.Drain
+	if d == nil || d.Failed != "" || d.Hopeless == "" || !d.Forced && in.Rules.Eviction.Force {
+		return Next{}
+	}
+	return in.giveBack(plan.ReasonEvictionRefused, d.Hopeless, true)
+}
+
+// drainAgain takes a node for one that isn't empty, if pods were found on it while its volumes or hooks were awaited, such
+// as tolerate the cordon. When it is empty again its volumes are awaited, and hooks asked, anew.
+func drainAgain(in *Input) Next {
+	d := in.Marks.Disruption
+	if in.Drain == nil || in.Drain.Failed != "" || in.Drain.Remaining == 0 || d.Drained == nil && d.Asked == nil {
+		return Next{}
+	}
+	c := in.keep()
+	c.unhook()
+	c.Marks.Disruption.Drained = nil
+	if d.Late == nil {
+		c.Marks.Disruption.Late = in.moment()
+	}
+	waits := in.drainWait()
+	c.Marks.Waiting = waits.Message.Waiting(waits.Reason, in.Now)
+	next := in.do(intent.ActNote, waits.Reason, waits.Message.String(), c)
+	next.Again = plan.Earliest(in.Now, next.Again, waits.Again)
+	return next
+}
+
+// drainSince is since when a drain has its time, and how much more than that. What volumes and hooks take on the empty
+// node is theirs. When pods first come late the drain has its time once more, and whichever comes later has what is left
+// of that.
+func (v *View) drainSince() (since time.Time, more time.Duration) {
+	switch d := v.Marks.Disruption; {
+	case d.Asked != nil:
+		return *d.Asked, policy.LongestHook(v.Rules.Hooks.AfterDrain)
+	case d.Drained != nil:
+		return *d.Drained, v.Rules.Volumes.Wait
+	case d.Late != nil:
+		return *d.Late, 0
+	default:
+		return d.Since, 0
+	}
+}
+
+// drainUnled gives a node back whose drain was over before this process led: what nothing was there to do is no failure.
+// At the first look nothing is evicted for it, and the second one acts, as with any deadline.
+func drainUnled(in *Input) Next {
+	since, more := in.drainSince()
+	end := since.Add(in.Rules.LongestDrain() + more)
+	switch {
+	case in.Now.Before(end), in.PassedOver && !in.WatchedSince.After(end):
+		return Next{}
+	case in.PassedOver:
+		return in.giveBack(plan.ReasonDrainDeadline, "no controller led when the time of its drain was over", false)
+	}
+	return in.waitDraining(in.Now.Add(time.Second))
+}
+
+// drainOverdue gives a node back whose drain took too long, the time in which it may use force included.
+func drainOverdue(in *Input) Next {
+	since, more := in.drainSince()
+	d := in.deadline(since, in.Rules.LongestDrain()+more)
+	if in.Rules.Eviction.Force {
+		d.again = plan.Earliest(in.Now, d.again, since.Add(in.Rules.Drain+more))
+	}
+	if !d.passed {
+		return none(d.again)
+	}
+	// What could not be written to the node in that time is no failure of its drain.
+	next := in.giveBack(plan.ReasonDrainDeadline, in.drainDeadline(), in.WriteTrouble == nil)
+	if in.Drain != nil && in.evictionsSpent() {
+		next.Again = plan.Earliest(in.Now, next.Again, in.EvictedUntil)
+	}
+	return next
+}
+
+// awaitBalancers lets load balancers have the time that they are given to send nothing to the node any more; those that
+// nothing was asked of need none.
+func awaitBalancers(in *Input) Next {
+	d := in.Marks.Disruption
+	end := d.Since
+	if _, asked := d.Before[marker.LabelExcluded]; asked {
+		end = end.Add(in.Rules.Balancers.Wait)
+	}
+	if !in.Now.Before(end) {
+		return Next{}
+	}
+	next := in.wait(intent.PhaseDraining, plan.ReasonLeavingBalancers,
+		plan.Messagef("load balancers have until %s to send nothing to the node any more", plan.Clock(end)).Until(end))
+	next.Again = plan.Earliest(in.Now, next.Again, end)
+	return next
+}
+
+// evict makes an eviction pass when one is due.
+func evict(in *Input) Next {
+	if in.Drain != nil && in.Now.Before(in.Drain.Next) {
+		return Next{}
+	}
+	waits := in.drainWait()
+	next := in.do(intent.ActDrain, waits.Reason, waits.Message.String(), nil)
+	next.Again = waits.Again
+	if next.Step == nil {
+		return next
+	}
+	e := &in.Rules.Eviction
+	next.Step.Eviction, next.Step.Most = e, max(0, e.PerHour-in.Evicted)
+	if e.Force {
+		// What is left at the deadline is deleted.
+		since, more := in.drainSince()
+		d := in.deadline(since, in.Rules.Drain+more)
+		next.Again = plan.Earliest(in.Now, next.Again, d.again)
+		if next.Step.Force = d.passed; d.passed {
+			next.Step.Most = math.MaxInt
+		}
+	}
+	return next
+}
+
+func awaitPods(in *Input) Next { return in.waitDraining(in.Drain.Next) }
+
+func (v *View) waitDraining(again time.Time) Next {
+	waits := v.drainWait()
+	next := v.wait(intent.PhaseDraining, waits.Reason, waits.Message)
+	next.Again = plan.Earliest(v.Now, next.Again, waits.Again, again)
+	return next
+}
+
+// drainWait is what a drain waits for.
+func (v *View) drainWait() plan.Refusal {
+	switch d := v.Drain; {
+	case d == nil:
+		return plan.Refuse(plan.ReasonDraining, plan.Text("the node's pods are being evicted"))
+	case d.Failed != "":
+		return plan.Refuse(plan.ReasonDrainFailing, plan.Text(d.Failed))
+	case d.Remaining > 0 && !d.Forced && v.evictionsSpent():
+		return plan.Refusal{Reason: plan.ReasonEvictionLimit, Message: plan.Text(v.evictionLimit()), Again: v.EvictedUntil}
+	case cmp.Or(d.Hopeless, d.Blocked) != "":
+		return plan.Refuse(plan.ReasonEvictionBlocked, plan.Text(cmp.Or(d.Hopeless, d.Blocked)))
+	case d.Remaining == 0:
+		return plan.Refuse(plan.ReasonAgentNotReady, plan.Text("drained; no agent pod is Ready on the node"))
+	case d.Awaited != "":
+		return plan.Refuse(plan.ReasonPodAwaited, plan.Text(d.Awaited))
+	default:
+		return plan.Refuse(plan.ReasonDraining, plan.Text(cmp.Or(d.Waiting, "the node's pods are being evicted")))
+	}
+}
+
+// drainDeadline says why a drain was not done in its time.
+func (v *View) drainDeadline() string {
+	why, within := v.workloadsUnnoted(), v.Rules.Drain
+	if d := v.Drain; d != nil {
+		why = cmp.Or(d.Failed, d.Hopeless, d.Blocked, d.Awaited, d.Waiting)
+		if v.evictionsSpent() {
+			why = v.evictionLimit()
+		}
+		if why == "" && d.Remaining == 0 {
+			return fmt.Sprintf("drained, but no agent pod was Ready on the node within %s", within)
+		}
+	}
+	if why == "" {
+		return fmt.Sprintf("not drained within %s", within)
+	}
+	return fmt.Sprintf("not drained within %s: %s", within, why)
+}
+
+func (v *View) evictionsSpent() bool { return v.Evicted >= v.Rules.Eviction.PerHour }
+
+// evictionLimit says that as many pods were evicted from a node as may be, as they are if one comes back each time.
+func (v *View) evictionLimit() string {
+	return fmt.Sprintf("%d pods were evicted from the node within an hour, and no more may be: look for one that is made anew there, or raise drain.evictionsPerHour", v.Evicted)
+}

@@ -1,0 +1,132 @@
+package lifecycle
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+)
+
+// What a hook-id begins with.
+const (
+	afterDrain     = "after-drain."
+	beforeUncordon = "before-uncordon."
+)
+
+// awaitAfterDrainHooks asks hooks on an empty node, and gives the node back if one that may not be ignored stays silent.
+func awaitAfterDrainHooks(in *Input) Next {
+	hooks := in.Rules.Hooks.AfterDrain
+	switch {
+	case len(hooks) == 0:
+		return Next{}
+	case !in.hooksAsked(afterDrain):
+		return in.askHooks(afterDrain, hooks)
+	}
+	waits := in.unanswered(hooks)
+	if waits.failed == nil {
+		return in.awaitHook(waits)
+	}
+	next := in.giveBack(plan.ReasonHookFailed, silent(waits.failed), true)
+	next.Again = plan.Earliest(in.Now, next.Again, waits.late.again)
+	return next
+}
+
+// awaitUncordonHooks asks hooks on a node that is well on its new boot. If one that may not be ignored stays silent the
+// node stays cordoned, and is Lost.
+func awaitUncordonHooks(in *Input) Next {
+	hooks := in.Rules.Hooks.BeforeUncordon
+	switch {
+	case len(hooks) == 0:
+		return Next{}
+	case !in.hooksAsked(beforeUncordon):
+		return in.askHooks(beforeUncordon, hooks)
+	}
+	waits := in.unanswered(hooks)
+	if waits.failed == nil {
+		return in.awaitHook(waits)
+	}
+	next := in.wait(intent.PhaseLost, plan.ReasonLost,
+		plan.Messagef("%s is well, but %s; it stays cordoned until that answers, or the node is deleted or its label removed", in.Name, silent(waits.failed)))
+	next.Again = plan.Earliest(in.Now, next.Again, waits.late.again)
+	return next
+}
+
+func (v *View) hooksAsked(stage string) bool {
+	return strings.HasPrefix(v.Marks.HookID, stage) && v.Marks.Disruption.Asked != nil
+}
+
+func (v *View) askHooks(stage string, hooks []policy.Hook) Next {
+	c := v.keep()
+	c.Marks.HookID, c.Marks.Disruption.Asked = stage+v.newID(), v.moment()
+	message := awaited(&hooks[0], *c.Marks.Disruption.Asked).String()
+	c.wait(plan.ReasonHookAwaited, message)
+	return v.do(intent.ActNote, plan.ReasonHookAwaited, message, c)
+}
+
+func (v *View) awaitHook(waits hookWait) Next {
+	next := none(time.Time{})
+	if waits.waiting != nil {
+		next = v.wait(v.Phase(), plan.ReasonHookAwaited, awaited(waits.waiting, *v.Marks.Disruption.Asked))
+	}
+	next.Again = plan.Earliest(v.Now, next.Again, waits.late.again)
+	return next
+}
+
+// hookWait is what hooks that were asked are waited for.
+type hookWait struct {
+	// waiting is the first that is still waited for, and failed the first that must not be waited for any longer and may
+	// not be ignored; nil if there is none.
+	waiting, failed *policy.Hook
+	// late is when one fails.
+	late deadline
+}
+
+func (v *View) unanswered(hooks []policy.Hook) hookWait {
+	var w hookWait
+	for i := range hooks {
+		h := &hooks[i]
+		if slices.Contains(v.HooksAnswered, h.Annotation) {
+			continue
+		}
+		d := v.deadline(*v.Marks.Disruption.Asked, h.Timeout)
+		w.late.again = plan.Earliest(v.Now, w.late.again, d.again)
+		switch {
+		case !d.passed && w.waiting == nil:
+			w.waiting = h
+		case d.passed && h.OnTimeout == policy.Abort && w.failed == nil:
+			w.failed = h
+		}
+		w.late.over = w.late.over || d.over && h.OnTimeout == policy.Abort
+	}
+	w.late.passed = w.failed != nil
+	return w
+}
+
+// hookLate is when a node that is well must not be uncordoned, because a hook was silent for too long.
+func (v *View) hookLate() deadline {
+	if !v.hooksAsked(beforeUncordon) {
+		return deadline{}
+	}
+	return v.unanswered(v.Rules.Hooks.BeforeUncordon).late
+}
+
+func awaited(h *policy.Hook, since time.Time) plan.Message {
+	return plan.Messagef("hook %s is awaited since %s: the annotation %s is to have the value of %s", h.Name, plan.Clock(since), h.Annotation, marker.KeyHookID).
+		Until(since.Add(h.Timeout)).Exact()
+}
+
+func silent(h *policy.Hook) string {
+	return "hook " + h.Name + " has not answered within " + h.Timeout.String()
+}
+
+// unhook ends what is asked of hooks.
+func (c *change) unhook() {
+	c.Marks.HookID = ""
+	if c.Marks.Disruption != nil {
+		c.Marks.Disruption.Asked = nil
+	}
+}

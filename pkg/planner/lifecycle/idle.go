@@ -1,0 +1,168 @@
+package lifecycle
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
+)
+
+// idle is the next step of a node that could begin to stage an update.
+func idle(in *Input) Next { return first(in, fence, correctClock, idleRefused, wantStaging) }
+
+// correctClock cuts a wait that a clock which ran ahead wrote far into the future.
+func correctClock(in *Input) Next {
+	f := in.Marks.Failure
+	if f == nil || !f.RetryAfter.After(in.Now.Add(in.Settings.RetryMax)) {
+		return Next{}
+	}
+	c := in.keep()
+	c.Marks.Failure.RetryAfter = in.Now.Truncate(time.Second).Add(in.Settings.RetryMax)
+	return in.do(intent.ActNote, plan.ReasonClockCorrected, "the time of the next try was implausibly far away", c)
+}
+
+// idleRefused asks all that keeps a node by itself from staging.
+func idleRefused(in *Input) Next {
+	r := plan.FirstRefusal(in.Now, &in.View, paused, notBottlerocket, agentAbsent, agentError, unreported, versionsDiffer, upToDate,
+		lowerOffered, backingOff, tiredOfOffers, handsOff, notReady, leavingCluster)
+	if !r.Refuses() {
+		return none(r.Again)
+	}
+	return in.Wait(r)
+}
+
+func wantStaging(*Input) Next { return Next{Phase: intent.PhaseIdle, Want: WantStaging} }
+
+func paused(v *View) plan.Refusal {
+	if !v.Marks.Paused {
+		return plan.Refusal{}
+	}
+	return plan.Refuse(plan.ReasonPaused, plan.Messagef("paused: %s", orNoReason(v.Marks.PausedReason)))
+}
+
+func notBottlerocket(v *View) plan.Refusal {
+	if v.AgentReady || v.BootID == "" || v.OSVersion != "" {
+		return plan.Refusal{}
+	}
+	return plan.Refuse(plan.ReasonInterfaceUnsupported, plan.Messagef("the kubelet does not call its host Bottlerocket: take the label off"))
+}
+
+func agentAbsent(v *View) plan.Refusal {
+	if v.AgentReady {
+		return plan.Refusal{}
+	}
+	return plan.Refuse(plan.ReasonAgentNotReady, plan.Messagef("no agent pod is Ready on the node"))
+}
+
+func agentError(v *View) plan.Refusal {
+	if v.answer() != marker.StateError {
+		return plan.Refusal{}
+	}
+	message := v.Marks.Report.Message
+	other, another := strings.CutPrefix(message, intent.AnotherUpdater)
+	switch {
+	case another && v.says(intent.HasActivated):
+		return plan.Refuse(plan.ReasonAnotherUpdater, plan.Messagef(
+			"%s; if it was this operator's, before the Node was made anew or its label taken off, the annotation %s undoes it", other, marker.KeyRetry))
+	case another:
+		return plan.Refuse(plan.ReasonAnotherUpdater, plan.Messagef("%s; a reboot, or taking that back on the host, ends it", other))
+	case strings.HasPrefix(message, intent.Unsupported):
+		return plan.Refuse(plan.ReasonInterfaceUnsupported,
+			plan.Messagef("%s; replace the node by one with a newer image, or take the label off", message))
+	}
+	return plan.Refuse(plan.ReasonHostError, plan.Text(message))
+}
+
+// says reports whether the agent's answer is an error that begins so.
+func (v *View) says(beginning string) bool {
+	return v.answer() == marker.StateError && strings.HasPrefix(v.Marks.Report.Message, beginning)
+}
+
+func unreported(v *View) plan.Refusal {
+	if r := &v.Marks.Report; v.answer() == marker.StateReady && r.Current != "" && r.Protocol >= 1 {
+		return plan.Refusal{}
+	}
+	return plan.Refuse(plan.ReasonAgentNotReady, plan.Messagef("the agent has not reported on its host yet"))
+}
+
+func versionsDiffer(v *View) plan.Refusal {
+	r := &v.Marks.Report
+	if v.BootID != r.BootID || v.OSVersion == "" || v.OSVersion == r.Current {
+		return plan.Refusal{}
+	}
+	return plan.Refuse(plan.ReasonBootUnconfirmed, plan.Messagef(
+		"of the same boot the kubelet says that %s runs, and the agent that %s does: see which is true on the host", v.OSVersion, r.Current))
+}
+
+// upToDate tells a node that has what is offered from one that is held at a version which isn't offered yet.
+func upToDate(v *View) plan.Refusal {
+	r := &v.Marks.Report
+	if r.Available != "" && r.Available != r.Current && marker.CompareVersions(r.Available, r.Current) != 0 {
+		return plan.Refusal{}
+	}
+	if hold := v.Settings.Versions.Hold; hold != "" && marker.CompareVersions(r.Current, hold) < 0 {
+		return plan.Refuse(plan.ReasonHeld, plan.Messagef("runs %s; %s, at which the policy holds the fleet, is not offered to it yet", r.Current, hold))
+	}
+	return plan.Refuse(plan.ReasonUpToDate, plan.Messagef("runs %s and nothing newer is offered", r.Current))
+}
+
+func lowerOffered(v *View) plan.Refusal { return v.Lower(v.Marks.Report.Available) }
+
+// Lower is why a version that is lower than the one that runs is no target.
+func (v *View) Lower(version string) plan.Refusal {
+	current := v.Marks.Report.Current
+	if v.Settings.Versions.Downgrade || version == current || marker.CompareVersions(version, current) >= 0 {
+		return plan.Refusal{}
+	}
+	return plan.Refuse(plan.ReasonLowerVersionOffered,
+		plan.Messagef("runs %s and is offered the lower %s, which is no target unless the policy says so", current, version))
+}
+
+// backingOff is why the offered version has to wait: it failed here, or isn't newer than all that did.
+func backingOff(v *View) plan.Refusal {
+	f, offered := v.Marks.Failure, v.Marks.Report.Available
+	if f == nil || !v.Now.Before(f.RetryAfter) || !slices.ContainsFunc(f.Versions, func(failed string) bool {
+		return marker.CompareVersions(offered, failed) <= 0
+	}) {
+		return plan.Refusal{}
+	}
+	return plan.Refusal{Reason: plan.ReasonBackingOff, Again: f.RetryAfter, Message: plan.Messagef(
+		"%s failed here (%d in a row, last %s: %s); tried again after %s, or at once with the annotation %s",
+		offered, f.Count, f.Reason, f.Message, plan.Clock(f.RetryAfter), marker.KeyRetry).Dated().Until(f.RetryAfter)}
+}
+
+func tiredOfOffers(v *View) plan.Refusal {
+	return v.tired().After(v.Marks.Report.Available + " is available; ")
+}
+
+// handsOff is why a node is left alone whose last attempt a user ended by an uncordon.
+func handsOff(v *View) plan.Refusal {
+	h := v.Marks.History
+	if len(h) == 0 || h[len(h)-1].Reason != string(plan.ReasonCordonTaken) {
+		return plan.Refusal{}
+	}
+	ended := h[len(h)-1].Ended
+	end := ended.Add(v.Settings.HandsOff)
+	if !v.Now.Before(end) || ended.After(v.Now.Add(v.Settings.RetryMax)) {
+		return plan.Refusal{Again: end}
+	}
+	return plan.Refusal{Reason: plan.ReasonHandsOff, Again: end, Message: plan.Messagef(
+		"somebody took the operator's cordon away a short while ago; the node is left alone for %s", v.Settings.HandsOff).Until(end)}
+}
+
+func notReady(v *View) plan.Refusal {
+	if v.Ready {
+		return plan.Refusal{}
+	}
+	return plan.Refuse(plan.ReasonNodeNotReady, plan.Messagef("the kubelet says that the node is not Ready"))
+}
+
+func leavingCluster(v *View) plan.Refusal {
+	if v.Leaving == "" {
+		return plan.Refusal{}
+	}
+	return plan.Refuse(plan.ReasonBeingRemoved, plan.Messagef("the node is on its way out of the cluster: %s", v.Leaving))
+}

@@ -1,0 +1,42 @@
+package lifecycle
+
+import (
+	"slices"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
+)
+
+// leaving is the next step of a node whose label was removed: all that the operator did to it is undone.
+func leaving(in *Input) Next {
+	if RebootBegun(in.Node) {
+		// Not for ever: to take the label off is what ends a Lost node.
+		if lost := in.lost(); !lost.passed {
+			next := in.stay(plan.ReasonLeaving, plan.Messagef("the label is gone; the reboot that has begun is awaited"))
+			next.Again = lost.again
+			return next
+		}
+	}
+	if !in.Disrupted() && !in.Slot && in.AgentPod {
+		return in.stay(plan.ReasonLeaving, plan.Messagef("the label is gone; the agent's pod has not left yet"))
+	}
+	if !in.Marked() && in.Slot && in.freedByLook() {
+		return in.releaseFenced()
+	}
+	return in.do(intent.ActLeave, plan.ReasonLeaving, "the label is gone: all that the operator did is taken back", in.leave()).freeing(in.Slot)
+}
+
+// Clean returns the change that removes all that is the operator's from a node and undoes what the record of its
+// disruption says that the operator did. What an unreadable record may mean is left as it stands.
+func Clean(n *fleet.Node) *plan.Change {
+	unreadable := slices.ContainsFunc(n.Problems, func(p marker.Problem) bool { return p.Key == marker.KeyDisruption })
+	if n.Disrupted() && unreadable {
+		without := *n
+		without.Marks.Disruption = nil
+		n = &without
+	}
+	v := View{Node: n}
+	return &v.leave().Change
+}

@@ -1,0 +1,142 @@
+package lifecycle
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+)
+
+// check has something looked at live, unless the answer is there and all is well: then it returns what was found. An
+// answer from before since is none.
+func (v *View) check(q plan.LiveCheck, since time.Time, waiting plan.Reason) (*fleet.Checked, Next) {
+	found := v.Checked
+	if found != nil && (found.For != q.For || found.At.Before(since)) {
+		found = nil
+	}
+	r, message := waiting, plan.Messagef("what must be well is looked at")
+	if found != nil {
+		switch {
+		case found.Well():
+			return found, Next{}
+		case found.Failed != "":
+			r, message = plan.ReasonCheckFailing, plan.Text(found.Failed)
+		case q.For == fleet.CheckVolumes:
+			message = plan.Text(found.Unwell).Exact()
+		default:
+			message = plan.Text(found.Unwell)
+		}
+		if v.Now.Before(found.Next) {
+			next := v.wait(v.Phase(), r, message)
+			next.Again = plan.Earliest(v.Now, next.Again, found.Next)
+			return nil, next
+		}
+	}
+	return nil, v.doCheck(q, r, message.String())
+}
+
+func (v *View) doCheck(q plan.LiveCheck, r plan.Reason, message string) Next {
+	next := v.do(intent.ActCheck, r, message, nil)
+	if next.Step != nil {
+		next.Step.Check = &q
+	}
+	return next
+}
+
+// noteWorkloads notes, before the first eviction, which workloads have Ready pods on the node, unless that was seen before
+// the cordon. A controller that takes over in the middle of a drain takes what is left for it, which makes the later check
+// weaker, never stricter.
+func noteWorkloads(in *Input) Next {
+	if in.workloadsNoted() {
+		return Next{}
+	}
+	r := plan.ReasonDraining
+	if in.LeftInPlace() {
+		r = plan.ReasonSingleNode
+	}
+	found, next := in.check(plan.LiveCheck{For: fleet.CheckBaseline}, time.Time{}, r)
+	if found == nil || len(found.Workloads) == 0 {
+		return next
+	}
+	c := in.keep()
+	c.Marks.Disruption.Workloads = found.Workloads
+	return in.do(intent.ActNote, r, fmt.Sprintf("%d workloads have Ready pods here", len(found.Workloads)), c)
+}
+
+// workloadsNoted reports whether the node needs no note of its workloads any more.
+func (v *View) workloadsNoted() bool {
+	return v.Rules.Verify.OnWorkloads != policy.FailOnWorkloads || v.Marks.Disruption.Workloads != nil || v.Drain != nil
+}
+
+// workloadsUnnoted is why the note that a node needs can't be made; empty if nothing is known to be in its way.
+func (v *View) workloadsUnnoted() string {
+	if l := v.Checked; l != nil && l.For == fleet.CheckBaseline && !v.workloadsNoted() {
+		return l.Failed
+	}
+	return ""
+}
+
+// podsUnwell reports whether pods that the policy wants on the node itself were seen not to be well there, since some
+// time.
+func (v *View) podsUnwell(since time.Time) bool {
+	l := v.Checked
+	return len(v.Rules.Verify.Pods) > 0 && l != nil && l.For == fleet.CheckPods && !l.At.Before(since) && !l.Well()
+}
+
+// awaitPodsOnNode lets a node that is well wait for pods that must be Ready on it, and were since some time.
+func (in *Input) awaitPodsOnNode(since time.Time) Next {
+	pods := in.Rules.Verify.Pods
+	if len(pods) == 0 {
+		return Next{}
+	}
+	check := plan.LiveCheck{For: fleet.CheckPods, Pods: pods}
+	if lost := in.lost(); !lost.passed || !in.podsUnwell(since) {
+		_, next := in.check(check, since, plan.ReasonPodsAwaited)
+		return next
+	}
+	what := "is back, but " + in.Checked.Unwell + in.Checked.Failed
+	if in.Now.Before(in.Checked.Next) {
+		next := in.waitLost(what)
+		next.Again = plan.Earliest(in.Now, next.Again, in.Checked.Next)
+		return next
+	}
+	// It is looked at on and on: what ends it is that they are Ready.
+	return in.doCheck(check, plan.ReasonLost, in.Name+" "+what).as(intent.PhaseLost)
+}
+
+// awaitPodsAgain does so once more when the soak is over. Right after a reboot pods are still called Ready that the
+// kubelet has not looked at since; after the soak it has.
+func awaitPodsAgain(in *Input) Next {
+	soaked := in.soaked()
+	if l := in.Checked; l != nil && l.For == fleet.CheckWorkloads && !l.At.Before(soaked) {
+		// Workloads are looked at only after these pods were well, and that look has taken the place of theirs.
+		return Next{}
+	}
+	return in.awaitPodsOnNode(soaked)
+}
+
+// awaitWorkloads lets a node whose soak is over wait for workloads that are less Ready than before.
+func awaitWorkloads(in *Input) Next {
+	d := in.Marks.Disruption
+	if in.Rules.Verify.OnWorkloads != policy.FailOnWorkloads || len(d.Workloads) == 0 {
+		return Next{}
+	}
+	late := in.workloadsLate()
+	if late.passed {
+		return Next{}
+	}
+	_, next := in.check(plan.LiveCheck{For: fleet.CheckWorkloads, Workloads: d.Workloads}, in.soaked(), plan.ReasonWorkloadsAwaited)
+	next.Again = plan.Earliest(in.Now, next.Again, late.again)
+	return next
+}
+
+// workloadsLate is when the workloads have had their time, and this process has looked at them since it leads.
+func (v *View) workloadsLate() deadline {
+	if v.Checked == nil || v.Checked.For != fleet.CheckWorkloads || v.Checked.Well() {
+		return deadline{}
+	}
+	return v.deadline(v.soaked(), v.Rules.Verify.Deadline)
+}

@@ -1,0 +1,101 @@
+package lifecycle
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
+)
+
+// Prepare begins an attempt: the agent is asked to stage what its host is offered.
+func Prepare(v *View) Next {
+	target := v.Marks.Report.Available
+	c := v.begin(marker.ActionPrepareUpdate, v.Settings.Deadlines.Prepare, plan.ReasonPreparing, "the agent stages "+target)
+	c.Marks.Intent.Target, c.Marks.Intent.RebootFrom = target, ""
+	return v.do(intent.ActPrepare, plan.ReasonUpdateAvailable, "stage "+target, c)
+}
+
+// preparing is the next step of a node whose agent is asked to stage, or to confirm what is staged.
+func preparing(in *Input) Next {
+	return first(in, fence, prepareEnded, prepareOverdue, awaitPrepare)
+}
+
+// prepareEnded ends an attempt that its agent, its host or its user ended.
+func prepareEnded(in *Input) Next {
+	m := &in.Marks
+	switch {
+	case in.withdrawn():
+		// Also if the agent calls that an error: nothing failed.
+		return in.giveBack(plan.ReasonOfferWithdrawn, withdrawn(m), false)
+	case in.answer() == marker.StateError:
+		return in.giveBack(plan.ReasonPrepareFailed, m.Report.Message, true)
+	case m.Paused:
+		return in.giveBack(plan.ReasonPaused, "paused: "+orNoReason(m.PausedReason), false)
+	}
+	return Next{}
+}
+
+func prepareOverdue(in *Input) Next {
+	m := &in.Marks
+	d := in.deadline(m.Intent.Time, in.prepareTime())
+	if !d.passed {
+		return none(d.again)
+	}
+	message := fmt.Sprintf("the agent did not %s %s within %s", wanted(m), m.Intent.Target, in.prepareTime())
+	if in.answer() == marker.StateBusy && m.Report.Message != "" {
+		message += ": " + m.Report.Message
+	}
+	// What all agents lack is not this node's.
+	return in.giveBack(plan.ReasonPrepareDeadline, message, in.AgentReady || in.AgentsReady)
+}
+
+func awaitPrepare(in *Input) Next {
+	m := &in.Marks
+	switch {
+	case !in.AgentReady:
+		return in.wait(intent.PhasePreparing, plan.ReasonAgentNotReady,
+			plan.Messagef("to %s %s; no agent pod is Ready on the node", wanted(m), m.Intent.Target))
+	case m.Intent.Action != marker.ActionConfirmUpdate:
+		return in.wait(intent.PhasePreparing, plan.ReasonPreparing, plan.Messagef("the agent stages %s", m.Intent.Target))
+	}
+	next := in.wait(intent.PhasePreparing, plan.ReasonConfirming, confirming(m.Intent.Target))
+	if in.answer() == marker.StateBusy && m.Report.Message != "" {
+		next = in.wait(intent.PhasePreparing, plan.ReasonHostError,
+			plan.Messagef("staged; %s; the host is asked again and again, and the node serves meanwhile", m.Report.Message).Dated())
+	}
+	var end time.Time
+	next.KeepsPlace, end = in.JustAsked()
+	next.Again = plan.Earliest(in.Now, next.Again, end)
+	return next
+}
+
+// prepareTime is how long the agent of a node may take.
+func (v *View) prepareTime() time.Duration {
+	if v.Marks.Intent.Action == marker.ActionConfirmUpdate {
+		return confirmFor
+	}
+	return v.Settings.Deadlines.Prepare
+}
+
+// StuckStaging reports whether an attempt to stage is over that can't be ended: the others don't wait for its place.
+func (v *View) StuckStaging() bool {
+	w := v.WriteTrouble
+	return w != nil && !w.Since.IsZero() && !v.Now.Before(v.Marks.Intent.Time.Add(v.prepareTime()))
+}
+
+// wanted is what the agent of a node is to do with the target, as a word.
+func wanted(m *marker.Marks) string {
+	if m.Intent.Action == marker.ActionConfirmUpdate {
+		return "confirm"
+	}
+	return "stage"
+}
+
+func withdrawn(m *marker.Marks) string {
+	if m.Report.Available == "" {
+		return fmt.Sprintf("%s is not offered any more", m.Intent.Target)
+	}
+	return fmt.Sprintf("%s is offered instead of %s", m.Report.Available, m.Intent.Target)
+}

@@ -1,0 +1,64 @@
+package lifecycle
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
+)
+
+// rebooting is the next step of a node whose agent was asked to reboot. Before the agent says busy the intent can be taken
+// back; after it only the boot ID, or the agent's own late error, decides.
+func rebooting(in *Input) Next {
+	if intent.PointOfNoReturn(in.Marks) || in.rebooted() {
+		return first(in, lostInReboot, awaitReboot)
+	}
+	return first(in, uncordonedOrPaused, recallReboot, agentLost, rebootOverdue, awaitAgent)
+}
+
+// recallReboot gives a node back that the policy has returned.
+func recallReboot(in *Input) Next {
+	if !in.Recall.Refuses() {
+		return none(in.Recall.Again)
+	}
+	next := in.giveBack(in.Recall.Reason, in.Recall.Message.String(), false)
+	next.Again = plan.Earliest(in.Now, next.Again, in.Recall.Again)
+	return next
+}
+
+func rebootOverdue(in *Input) Next {
+	d := in.deadline(in.Marks.Intent.Time, in.Settings.Deadlines.Reboot)
+	if !d.passed {
+		return none(d.again)
+	}
+	return in.giveBack(plan.ReasonRebootDeadline, fmt.Sprintf("the agent did not begin the reboot within %s", in.Settings.Deadlines.Reboot), true)
+}
+
+func awaitAgent(in *Input) Next {
+	target := in.Marks.Intent.Target
+	if !in.AgentReady {
+		return in.wait(intent.PhaseRebooting, plan.ReasonAgentNotReady, plan.Messagef("drained, to reboot into %s; no agent pod is Ready on the node", target))
+	}
+	return in.wait(intent.PhaseRebooting, plan.ReasonRebooting, plan.Messagef("the agent was asked to reboot into %s", target))
+}
+
+// lostInReboot leaves a node as it is that was not seen to come back.
+func lostInReboot(in *Input) Next {
+	d := in.lost()
+	if !d.passed {
+		return none(d.again)
+	}
+	return in.waitLost(in.missed())
+}
+
+func awaitReboot(in *Input) Next {
+	m := &in.Marks
+	why, again := strings.CutPrefix(m.Report.Message, intent.ActivatingAgain)
+	if again && in.answer() == marker.StateBusy && m.Report.ActivatedID != m.Intent.ID {
+		return in.wait(intent.PhaseRebooting, plan.ReasonRebooting,
+			plan.Messagef("the agent activates %s again and again, since the host says: %s", m.Intent.Target, why).Dated())
+	}
+	return in.wait(intent.PhaseRebooting, plan.ReasonRebooting, plan.Messagef("the host reboots into %s", m.Intent.Target))
+}

@@ -1,0 +1,75 @@
+package lifecycle
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
+)
+
+// returning is the next step of a node whose agent answered after the reboot. The kubelet is the second witness.
+func returning(in *Input) Next {
+	m := &in.Marks
+	failed := in.answer() == marker.StateError
+	switch {
+	case failed && in.inOldBoot():
+		return in.giveBack(plan.ReasonRebootFailed, m.Report.Message, true)
+	case in.confirmed() && in.Ready && (failed || m.Report.Current == m.Intent.Target):
+		return first(in, awaitPodsBack, awaitUncordonHooks, uncordon)
+	}
+	return first(in, lostInReboot, awaitReturn)
+}
+
+func awaitPodsBack(in *Input) Next { return in.awaitPodsOnNode(time.Time{}) }
+
+// uncordon lets the node serve again, asks for fresh facts and begins the soak, in one patch.
+func uncordon(in *Input) Next {
+	target := in.Marks.Intent.Target
+	c := in.begin(marker.ActionStabilize, in.Settings.Deadlines.Prepare, plan.ReasonSoaking, "Ready on its new boot; the soak runs")
+	c.uncordon()
+	c.unhook()
+	d := c.Marks.Disruption
+	d.Ready, d.Soak, d.Returned = in.ReadySince, in.moment(), in.moment()
+	if in.answer() != marker.StateError {
+		return in.do(intent.ActReturn, plan.ReasonUncordoned, "Ready on its new boot with "+target, c)
+	}
+	r, message := in.cameBack(), in.Marks.Report.Message
+	c.fail(r, message, r == plan.ReasonRolledBack)
+	c.Marks.Intent.Target = ""
+	return in.do(intent.ActReturn, r, message, c)
+}
+
+// cameBack is why a node came back from a reboot with an error: it was rolled back if the target had been activated. Else
+// it lost its power, or was rebooted by hand, before that, which says nothing about the version (S10). Nor does an error
+// of an agent whose kubelet runs the target.
+func (v *View) cameBack() plan.Reason {
+	switch m := &v.Marks; {
+	case v.OSVersion == m.Intent.Target:
+		return plan.ReasonHostError
+	case m.Report.ActivatedID != m.Intent.ID:
+		return plan.ReasonRebootedEarly
+	}
+	return plan.ReasonRolledBack
+}
+
+func awaitReturn(in *Input) Next {
+	return in.wait(intent.PhaseReturning, plan.ReasonReturning, plan.Text(in.returnAwaited()))
+}
+
+// returnAwaited is what is not seen yet of a node that returns.
+func (v *View) returnAwaited() string {
+	m := &v.Marks
+	switch {
+	case v.BootID == m.Intent.RebootFrom || v.BootID == "":
+		return "the kubelet has not reported the new boot yet"
+	case v.BootID != m.Report.BootID:
+		return "agent and kubelet do not name the same boot yet"
+	case v.OSVersion != m.Report.Current:
+		return fmt.Sprintf("the kubelet reports version %q, the agent %q", v.OSVersion, m.Report.Current)
+	case v.Ready:
+		return fmt.Sprintf("the agent calls %s an update to %s", m.Report.Current, m.Intent.Target)
+	}
+	return "the kubelet says that the node is not Ready yet"
+}

@@ -1,0 +1,243 @@
+package planner
+
+import (
+	"time"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/planner/budget"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/planner/check"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/planner/lifecycle"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+)
+
+// survey is what a snapshot says of the fleet as a whole, before anything is decided.
+type survey struct {
+	fleet.Snapshot
+	set policy.Settings
+	// members are the nodes that a plan has something to say of, sorted by name.
+	members []member
+	// fleet is all of them, groups parts in the policy's order.
+	fleet  *group
+	groups []*group
+	// staying is how many nodes the cluster has, but for those on their way out, and schedulable how many of these could
+	// take pods. agents is how many members have a Ready agent.
+	staying, schedulable, agents int
+	// disrupted is how many members hold a slot or show a disruption, and lent how many of these are Lost and lend their
+	// place on. outOfService are disrupted, and not back.
+	disrupted, lent, outOfService int
+	// lost are those that are Lost, and late those that will be once this process has passed over them.
+	lost, late int
+	// staging is how many stage, and confirming how many are asked whether what they have staged stands.
+	staging, confirming int
+	// failed is on how many nodes each version failed, and names how many name it.
+	failed map[string]int
+	names  names
+	// again is when the clock alone changes any of this.
+	again time.Time
+}
+
+// member is a node that a plan has something to say of.
+type member struct {
+	lifecycle.View
+	group *group
+	// lost: it is Lost, or can't be written to for so long that it counts as that.
+	lost bool
+	// away: it is out of service by another's doing, or not well by itself, and that for not too long.
+	away bool
+}
+
+// group is the fleet, where its policy is nil, or a group of it.
+type group struct {
+	check.Group
+	policy *policy.Group
+	scope  *budget.Scope
+	// budgets are the scopes that a node in it uses.
+	budgets []*budget.Scope
+}
+
+func surveyed(s fleet.Snapshot, set policy.Settings) survey {
+	v := survey{Snapshot: s, set: set, failed: map[string]int{}, names: names{count: map[string]*int{}}}
+	v.fleet = &group{scope: budget.Fleet(&v.set.Rules)}
+	v.fleet.budgets = []*budget.Scope{v.fleet.scope}
+	for i := range v.set.Groups {
+		g := &group{policy: &v.set.Groups[i], scope: budget.Group(&v.set.Groups[i])}
+		g.budgets = []*budget.Scope{v.fleet.scope, g.scope}
+		v.groups = append(v.groups, g)
+	}
+	v.join()
+	for i := range v.members {
+		v.count(&v.members[i])
+	}
+	v.budget()
+	return v
+}
+
+// join finds the members.
+func (v *survey) join() {
+	ours := 0
+	for i := range v.Nodes {
+		n := &v.Nodes[i]
+		if n.Leaving == "" {
+			v.staying++
+			if !n.Unschedulable && n.Ready {
+				v.schedulable++
+			}
+		}
+		if v.Managed(n) || n.Marked() {
+			ours++
+		}
+	}
+	v.members = make([]member, 0, ours)
+	for i := range v.Nodes {
+		n := &v.Nodes[i]
+		if !v.Managed(n) && !n.Marked() {
+			continue
+		}
+		_, slot := v.Slots[n.UID]
+		g := v.groupOf(n)
+		v.members = append(v.members, member{group: g, View: lifecycle.View{
+			Node: n, Now: v.Now, Settings: &v.set, Rules: g.scope.Rules(), Slot: slot, Alone: n.Leaving == "" && v.staying == 1}})
+	}
+}
+
+// groupOf returns the group that a node is in: the first that chooses it, or the fleet.
+func (v *survey) groupOf(n *fleet.Node) *group {
+	for _, g := range v.groups {
+		if g.policy.Selector.Matches(n.Labels) {
+			return g
+		}
+	}
+	return v.fleet
+}
+
+func (v *survey) wakeAt(t time.Time) { v.again = plan.Earliest(v.Now, v.again, t) }
+
+// count counts one member.
+func (v *survey) count(m *member) {
+	if m.AgentReady {
+		v.agents++
+	}
+	if m.OutOfService() {
+		v.outOfService++
+	}
+	if len(m.Problems) > 0 {
+		return
+	}
+	lost, late, again := m.Lost()
+	v.wakeAt(again)
+	m.lost = lost
+	if lost {
+		v.lost++
+	}
+	if late {
+		v.late++
+	}
+	unreached, again := m.OutOfReach()
+	if !late {
+		v.wakeAt(again)
+	}
+	if unreached && !late {
+		v.lost++
+		v.late++
+	}
+	m.lost = lost || unreached
+	v.countStaging(m)
+	v.countFailed(m, late)
+	v.names.add(m.OSVersion)
+	if a := m.Marks.Report.Available; a != m.OSVersion {
+		v.names.add(a)
+	}
+}
+
+func (v *survey) countStaging(m *member) {
+	switch {
+	// An attempt on a node that isn't managed any more has no deadline: it would keep its place for ever.
+	case m.Phase() != intent.PhasePreparing, m.Interface != fleet.InterfaceUpdateAPI, m.StuckStaging():
+	case m.Marks.Intent.Action == marker.ActionConfirmUpdate:
+		asked, end := m.JustAsked()
+		if v.wakeAt(end); asked {
+			v.confirming++
+		}
+	default:
+		v.staging++
+	}
+}
+
+// countFailed counts on how many nodes each version failed, by their own marks: after a reboot into it. What staging, a
+// drain or an activation failed at is no version's fault. A node that is Lost in an attempt, or will be when this
+// process has passed over it, failed too, unless it is well in its old boot: then the version was not tried. Nor is it
+// the version that failed where the kubelet finds all well, and only the agent doesn't say so.
+func (v *survey) countFailed(m *member, late bool) {
+	lost := ""
+	if late && m.TriedTarget() {
+		lost = m.Marks.Intent.Target
+	}
+	if lost != "" {
+		v.failed[lost]++
+	}
+	if f := m.Marks.Failure; f != nil {
+		for _, version := range f.Broken {
+			// One that failed here before and is Lost in its next attempt is one node all the same.
+			if version != lost {
+				v.failed[version]++
+			}
+		}
+	}
+}
+
+// budget counts the members into the budgets. Lost ones lend their places on, to as many as the policy lets.
+func (v *survey) budget() {
+	lending, unknown := 0, len(v.Slots)
+	for i := range v.members {
+		m := &v.members[i]
+		if m.Slot {
+			unknown--
+		}
+		m.away = v.isAway(m)
+		claim := budget.Claim{Disrupted: m.Slot || m.Disrupted(), Away: m.away, Until: v.countsUntil(m)}
+		if claim.Disrupted {
+			v.disrupted++
+			if m.lost && lending < v.lost {
+				lending++
+				if lending <= v.maxLost() {
+					v.lent++
+					claim.Disrupted = false
+				}
+			}
+		}
+		for _, s := range m.group.budgets {
+			s.Add(m.Node, m.Labelled() && m.Leaving == "", claim)
+		}
+	}
+	// Slots of nodes that are gone, or that a late watch doesn't show yet: it isn't known of which group and zone they
+	// are, so they count in each, until they are freed.
+	v.disrupted += unknown
+	v.fleet.scope.Settle(unknown)
+	for _, g := range v.groups {
+		g.scope.Settle(unknown)
+	}
+}
+
+// maxLost is how many Lost nodes lend their places on.
+func (v *survey) maxLost() int { return v.set.MaxLost.Of(len(v.members)) }
+
+// isAway reports whether a node uses budgets up that the operator didn't take out of service.
+func (v *survey) isAway(m *member) bool {
+	if !v.set.CountUnavailable || m.Slot || m.Disrupted() || !m.Labelled() || m.Leaving != "" || m.Ready && !m.Unschedulable {
+		return false
+	}
+	end := v.countsUntil(m)
+	v.wakeAt(end)
+	return end.IsZero() || v.Now.Before(end)
+}
+
+// countsUntil is until when such a node does; zero if this process doesn't know since when it is.
+func (v *survey) countsUntil(m *member) time.Time {
+	if m.UnavailableSince.IsZero() {
+		return time.Time{}
+	}
+	return m.UnavailableSince.Add(v.set.IgnoreAfter)
+}
