@@ -1,16 +1,9 @@
 package sim
 
 import (
-	"fmt"
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/hostsim"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
 
@@ -20,567 +13,219 @@ const people = "people"
 // lasts is how long the faults of a host last at most, on its own clock.
 func (f Fault) lasts() time.Duration { return f.For + 30*time.Second }
 
+// hit is one fault as it happens: on a machine, or a controller, until some moment.
+type hit struct {
+	Fault
+	w   *world
+	m   *machine
+	c   *controllerProcess
+	end time.Time
+}
+
+// strikes are what faults do, by their kinds. What people do, and what is wrong with a host, is elsewhere.
+var strikes = map[Kind]func(hit){
+	CrashController: hit.crashController, FreezeController: hit.freezeLeader, CrashAgent: hit.crashAgent,
+	FreezeAgent: func(h hit) { h.w.freeze(h.m.agent.process, h.Fault, 3) },
+
+	ProxyDown: hit.proxyDown, APIServerDown: func(h hit) { h.w.apiDown = maxTime(h.w.apiDown, h.w.now.Add(h.For/4)) },
+	LostRequest: hit.disturbNetwork, LostAnswer: hit.disturbNetwork, SlowRequest: hit.disturbNetwork, SlowAnswer: hit.disturbNetwork, Throttled: hit.disturbNetwork,
+	WatchLag: hit.disturbWatches, WatchRepeat: hit.disturbWatches, WatchRestart: hit.disturbWatches, Compaction: hit.disturbWatches,
+	StaleList: hit.restartController,
+
+	ControllerClock: hit.controllerClock, ProxyClock: hit.proxyClock, AgentClock: hit.agentClock,
+
+	PowerCut: hit.powerCut, SlowBoot: hit.slowBoot, NeverReturns: hit.neverReturns,
+	NodeFlaps: func(h hit) { h.w.unwell(h.m, h.Fault) }, NodeUnwell: func(h hit) { h.w.unwell(h.m, h.Fault) },
+	NodeDeleted: func(h hit) { h.w.deleteNode(h.m, h.Fault) }, NodeRenamed: func(h hit) { h.w.deleteNode(h.m, h.Fault) },
+	AgentPodReplaced: hit.replaceAgentPod, AutoscalerTakes: func(h hit) { h.w.takenAway(h.m, h.Fault) },
+
+	FrozenBudget: hit.freezeBudget, StuckPod: hit.stickPod, SlowDetach: hit.slowDetach, BrokenApp: hit.breakApp,
+	LateBinding:   func(h hit) { h.w.cluster.late = maxTime(h.w.cluster.late, h.end.Add(time.Minute)) },
+	WritesRefused: hit.disturbWrites, WritesSlow: hit.disturbWrites,
+
+	NewRelease: func(h hit) { h.strike(); h.w.release() }, BadRelease: func(h hit) { h.strike(); h.w.badRelease() },
+	Withdrawn: hit.withdraw, PolicyChanged: hit.changePolicy,
+}
+
 // apply lets the fault happen now.
 func (w *world) apply(f Fault) {
-	m := w.machines[f.On%len(w.machines)]
-	c := w.controllers[f.On%len(w.controllers)]
-	end := w.now.Add(f.For)
+	h := hit{f, w, w.machines[f.On%len(w.machines)], w.controllers[f.On%len(w.controllers)], w.now.Add(f.For)}
 	w.note("fault", "%s on=%d for=%s n=%d %s", f.Kind, f.On, f.For, f.N, f.When)
-	switch f.Kind {
-	case CrashController:
-		if c.process != nil && !c.process.dead {
-			w.strike(f.Kind)
-			c.crash(f.For + time.Second)
-		}
-	case FreezeController:
-		// The leader, if there is one: a leader that wakes after its lease has gone to another.
-		for _, other := range w.controllers {
-			if other.leading {
-				c = other
-			}
-		}
-		w.freeze(c.process, f, 5)
-	case CrashAgent:
-		if a := &m.agent; a.process != nil && !a.process.dead {
-			w.strike(f.Kind)
-			a.crash()
-		}
-	case FreezeAgent:
-		w.freeze(m.agent.process, f, 3)
-	case ProxyDown:
-		w.proxyDown = maxTime(w.proxyDown, end)
-		w.deafen()
-	case APIServerDown:
-		w.apiDown = maxTime(w.apiDown, w.now.Add(f.For/4))
-	case LostRequest, LostAnswer, SlowRequest, SlowAnswer, Throttled:
-		for _, p := range w.some(f) {
-			p.net.disturb(f.Kind, end.Add(time.Minute), 1+f.N%6)
-		}
-	case WatchLag, WatchRepeat, WatchRestart, Compaction:
-		w.disturbWatches(f, end)
-	case StaleList:
-		// A process that starts now finds an API server whose cache lags.
-		if c.process != nil && !c.process.dead {
-			c.crash(time.Second)
-		}
-	case ControllerClock:
-		w.strike(f.Kind)
-		for _, c := range w.controllers {
-			c.jumped, c.jumpedAt = true, w.now
-			if c.process != nil {
-				c.process.clock += f.jump()
-			}
-			if f.N%2 == 0 {
-				break
-			}
-		}
-	case ProxyClock:
-		w.strike(f.Kind)
-		w.proxyClock = f.jump()
-	case AgentClock:
-		// Its wall clock is off from its next start on.
-		m.agent.offset = f.jump()
-		if m.agent.process != nil && !m.agent.process.dead {
-			w.strike(f.Kind)
-			m.agent.crash()
-		}
-	case PowerCut:
-		if m.up {
-			w.strike(f.Kind)
-			m.cycle()
-		}
-	case SlowBoot:
-		w.strike(f.Kind)
-		m.slow = 4 * f.For
-	case NeverReturns:
-		if m.up && !w.cluster.hasGone() {
-			w.strike(f.Kind)
-			m.gone = true
-			if f.N%2 == 0 {
-				m.cycle()
-			}
-		}
-	case NodeFlaps, NodeUnwell:
-		w.unwell(m, f)
-	case NodeDeleted, NodeRenamed:
-		w.deleteNode(m, f)
-	case AgentPodReplaced:
-		if p := w.server.Pod(namespace, m.agent.pod); p != nil {
-			w.strike(f.Kind)
-			m.agent.podRemoved()
-			w.restore(time.Second+f.For/4, m.agent.podScheduled)
-		}
-	case FrozenBudget:
-		for _, a := range w.cluster.apps {
-			if a.budget {
-				w.strike(f.Kind)
-				a.frozen, a.stubborn = true, f.N%3 == 2
-				w.cluster.changed()
-				if !a.stubborn {
-					w.restore(2*f.For, func() { a.frozen = a.stubborn; w.cluster.changed() })
-				}
-				break
-			}
-		}
-	case StuckPod:
-		for _, p := range w.server.PodsOn(m.nodeName) {
-			if evictable(p) {
-				w.strike(f.Kind)
-				uid, name := string(p.UID), p.Name
-				w.cluster.stuck[uid] = true
-				w.restore(2*f.For, func() { w.cluster.unstick(uid, name) })
-				break
-			}
-		}
-	case SlowDetach:
-		w.strike(f.Kind)
-		w.cluster.detaching = maxTime(w.cluster.detaching, end)
-		w.restore(f.For, func() { w.cluster.detaching = minTime(w.cluster.detaching, w.now) })
-	case BrokenApp:
-		a := w.cluster.apps[f.N%len(w.cluster.apps)]
-		w.strike(f.Kind)
-		w.cluster.breaks(a)
-		w.restore(2*f.For, func() { w.cluster.mends(a) })
-	case AutoscalerTakes:
-		w.takenAway(m, f)
-	case LateBinding:
-		w.cluster.late = maxTime(w.cluster.late, end.Add(time.Minute))
-	case WritesRefused, WritesSlow:
-		m.unwritten = unwritten{f.Kind, end}
-	case NewRelease:
-		w.strike(f.Kind)
-		w.release()
-	case BadRelease:
-		w.strike(f.Kind)
-		w.badRelease()
-	case Withdrawn:
-		w.strike(f.Kind)
-		version := w.newest
-		w.repo.Withdraw(variant, arch, version)
-		w.restore(2*f.For, func() { w.publish(version, nil) })
-	case PolicyChanged:
-		w.strike(f.Kind)
-		w.settings.MaxUnavailable = policy.Count(1 + f.N%3)
-		w.settings.MaxLost = policy.Count(f.N % 2)
-		w.settings.Soak = time.Duration(1+f.N) * 5 * time.Second
-		for i, c := range w.controllers {
-			// A rolling restart of the Deployment.
-			w.after(time.Duration(i)*20*time.Second, func() {
-				if c.process != nil && !c.process.dead {
-					c.crash(time.Second)
-				}
-			})
-		}
+	switch strike := strikes[f.Kind]; {
+	case strike != nil:
+		strike(h)
+	case strings.HasPrefix(string(f.Kind), "person-"):
+		w.person(h.m, f)
 	default:
-		if strings.HasPrefix(string(f.Kind), "person-") {
-			w.person(m, f)
-			return
+		w.hostFault(h.m, f)
+	}
+}
+
+// strike counts the fault as one that had an effect.
+func (h hit) strike() { h.w.strike(h.Kind) }
+
+func (h hit) crashController() {
+	if h.c.process.runs() {
+		h.strike()
+		h.c.crash(h.For + time.Second)
+	}
+}
+
+// restartController starts a process that finds an API server whose cache lags.
+func (h hit) restartController() {
+	if h.c.process.runs() {
+		h.c.crash(time.Second)
+	}
+}
+
+// freezeLeader stops the leader, if there is one: one that wakes after its lease has gone to another.
+func (h hit) freezeLeader() {
+	c := h.c
+	for _, other := range h.w.controllers {
+		if other.leading {
+			c = other
 		}
-		w.hostFault(m, f)
+	}
+	h.w.freeze(c.process, h.Fault, 5)
+}
+
+func (h hit) crashAgent() {
+	if a := &h.m.agent; a.process.runs() {
+		h.strike()
+		a.crash()
 	}
 }
 
-func (f Fault) jump() time.Duration {
-	d := time.Duration(1+f.N) * 5 * time.Minute
-	if f.N%3 == 0 {
-		return -d
-	}
-	return d
+func (h hit) proxyDown() {
+	h.w.proxyDown = maxTime(h.w.proxyDown, h.end)
+	h.w.deafen()
 }
 
-// some picks the processes that a fault of the network hits.
-func (w *world) some(f Fault) []*process {
-	var out []*process
-	for i, p := range w.processes {
-		if !p.dead && (f.N%2 == 0 || i%2 == f.On%2) {
-			out = append(out, p)
+func (h hit) disturbNetwork() {
+	for _, p := range h.w.some(h.Fault) {
+		p.net.disturb(h.Kind, h.end.Add(time.Minute), 1+h.N%6)
+	}
+}
+
+func (h hit) disturbWatches() { h.w.disturbWatches(h.Fault, h.end) }
+
+func (h hit) disturbWrites() { h.m.unwritten = unwritten{h.Kind, h.end} }
+
+func (h hit) controllerClock() {
+	h.strike()
+	for _, c := range h.w.controllers {
+		c.jumped, c.jumpedAt = true, h.w.now
+		if c.process != nil {
+			c.process.clock += h.jump()
+		}
+		if h.N%2 == 0 {
+			break
 		}
 	}
-	return out
 }
 
-// freeze is SIGSTOP and, later, SIGCONT.
-func (w *world) freeze(p *process, f Fault, times int) {
-	if p == nil || p.dead || p.stopped {
+func (h hit) proxyClock() {
+	h.strike()
+	h.w.proxyClock = h.jump()
+}
+
+// agentClock has the agent's wall clock be off from its next start on.
+func (h hit) agentClock() {
+	h.m.agent.offset = h.jump()
+	h.crashAgent()
+}
+
+func (h hit) powerCut() {
+	if h.m.up {
+		h.strike()
+		h.m.cycle()
+	}
+}
+
+func (h hit) slowBoot() {
+	h.strike()
+	h.m.slow = 4 * h.For
+}
+
+func (h hit) neverReturns() {
+	if !h.m.up || h.w.cluster.hasGone() {
 		return
 	}
-	w.strike(f.Kind)
-	p.stopped = true
-	w.restore(time.Duration(times)*f.For/3+10*time.Second, func() { p.stopped = false })
+	h.strike()
+	h.m.gone = true
+	if h.N%2 == 0 {
+		h.m.cycle()
+	}
 }
 
-func (w *world) disturbWatches(f Fault, end time.Time) {
-	if f.Kind == Compaction {
-		w.server.Compact(w.server.Revision())
+func (h hit) replaceAgentPod() {
+	if p := h.w.server.Pod(namespace, h.m.agent.pod); p != nil {
+		h.strike()
+		h.m.agent.podRemoved()
+		h.w.restore(time.Second+h.For/4, h.m.agent.podScheduled)
 	}
-	for i, feed := range w.watches {
-		if feed.p.dead || f.N%2 == 1 && i%3 == f.On%3 {
+}
+
+func (h hit) freezeBudget() {
+	for _, a := range h.w.cluster.apps {
+		if !a.budget {
 			continue
 		}
-		switch f.Kind {
-		case WatchLag:
-			w.strike(f.Kind)
-			feed.stuck = maxTime(feed.stuck, end)
-		case WatchRepeat:
-			if feed.last != nil {
-				w.strike(f.Kind)
-				feed.sink.event(*feed.last)
-			}
-		case WatchRestart, Compaction:
-			// A watch that broke, and a list instead, by a server whose history is gone.
-			if f.Kind == WatchRestart {
-				w.strike(f.Kind)
-			}
-			feed.stuck = maxTime(feed.stuck, w.now.Add(f.For/8))
-			w.after(f.For/8, func() {
-				if !feed.p.dead && !feed.p.stopped {
-					if f.Kind == Compaction {
-						w.strike(f.Kind)
-					}
-					feed.list(false)
-					feed.schedule()
-				}
-			})
+		h.strike()
+		a.frozen, a.stubborn = true, h.N%3 == 2
+		h.w.cluster.changed()
+		if !a.stubborn {
+			h.w.restore(2*h.For, func() { a.frozen = a.stubborn; h.w.cluster.changed() })
 		}
-	}
-}
-
-func (k *cluster) hasGone() bool {
-	for _, m := range k.w.machines {
-		if m.gone {
-			return true
-		}
-	}
-	return false
-}
-
-func (k *cluster) unstick(uid, name string) {
-	delete(k.stuck, uid)
-	if p := k.w.server.Pod(appsNamespace, name); p != nil && string(p.UID) == uid && p.DeletionTimestamp != nil {
-		k.end(p)
-	}
-}
-
-func (w *world) unwell(m *machine, f Fault) {
-	w.strike(f.Kind)
-	m.unwell = true
-	if m.up {
-		w.cluster.setReady(m.nodeName, corev1.ConditionFalse)
-	}
-	d := f.For
-	if f.Kind == NodeFlaps {
-		d = min(d, 10*time.Second)
-		if f.N%2 == 0 {
-			// Too short for anybody to see it: only the transition's time tells.
-			d = time.Duration(1+f.N) * time.Millisecond
-		}
-	}
-	w.restore(d, func() {
-		m.unwell = false
-		if m.up {
-			w.cluster.setReady(m.nodeName, corev1.ConditionTrue)
-		}
-	})
-}
-
-// deleteNode deletes a Node; its kubelet registers again after a while, under the same name or another.
-func (w *world) deleteNode(m *machine, f Fault) {
-	n := m.node()
-	if n == nil {
 		return
 	}
-	w.strike(f.Kind)
-	m.agent.podRemoved()
-	m.unregistered = true
-	for _, p := range w.server.PodsOn(n.Name) {
-		w.cluster.remove(p)
-	}
-	if err := w.cluster.client.CoreV1().Nodes().Delete(background, n.Name, metav1.DeleteOptions{}); err != nil {
-		panic(err)
-	}
-	if f.Kind == NodeRenamed {
-		w.renames++
-		m.nodeName = fmt.Sprintf("%s-renamed-%d", m.name, w.renames)
-	}
-	w.restore(f.For+time.Second, func() {
-		m.unregistered = false
-		if m.up {
-			w.cluster.kubeletReports(m, true)
-			w.cluster.podsStart(m.nodeName)
-		}
-	})
 }
 
-// edit is a person's write to a node.
-func (w *world) edit(m *machine, change func(n *corev1.Node)) bool {
-	n := m.node()
-	if n == nil {
-		return false
-	}
-	n = n.DeepCopy()
-	if n.Annotations == nil {
-		n.Annotations = map[string]string{}
-	}
-	change(n)
-	must(w.people.CoreV1().Nodes().Update(background, n, metav1.UpdateOptions{}))
-	return true
-}
-
-// garbage is what people put where it doesn't belong.
-var garbage = []struct {
-	key   marker.Key
-	value string
-}{
-	{marker.KeyDisruption, "{"}, {marker.KeyIntentID, "\x01"}, {marker.KeyActionWanted, "perform-update"}, {marker.KeyIntentTime, "yesterday"},
-	{marker.KeyActionState, "done"}, {marker.KeyFailure, `{"count":-1}`}, {marker.KeyHistory, "[["}, {marker.KeyWaitingFor, ""},
-	{marker.KeyTargetVersion, "latest"}, {marker.KeyRebootFrom, ""}, {marker.KeyActiveID, "x"}, {marker.KeyBootID, "y"}, {marker.KeyProtocol, "two"},
-}
-
-func (w *world) person(m *machine, f Fault) {
-	done := false
-	switch f.Kind {
-	case PersonCordons:
-		done = w.edit(m, func(n *corev1.Node) {
-			n.Spec.Unschedulable = true
-			n.Annotations[marker.AnnotationScaleDown] = "false"
-		})
-	case PersonUncordons:
-		done = w.edit(m, func(n *corev1.Node) { n.Spec.Unschedulable = false })
-	case PersonPauses:
-		done = w.edit(m, func(n *corev1.Node) { n.Annotations[string(marker.KeyPaused)] = "maintenance" })
-		w.restore(2*f.For, func() {
-			w.edit(m, func(n *corev1.Node) { delete(n.Annotations, string(marker.KeyPaused)) })
-		})
-	case PersonUnlabels:
-		if done = m.labelled; done {
-			w.label(m, false)
-			if f.N%4 != 0 {
-				w.restore(2*f.For, func() { w.label(m, true) })
-			}
-		}
-	case PersonEditsMarks:
-		g := garbage[f.N%len(garbage)]
-		n := m.node()
-		if n == nil {
+func (h hit) stickPod() {
+	for _, p := range h.w.server.PodsOn(h.m.nodeName) {
+		if evictable(p) {
+			h.strike()
+			uid, name := string(p.UID), p.Name
+			h.w.cluster.stuck[uid] = true
+			h.w.restore(2*h.For, func() { h.w.cluster.unstick(uid, name) })
 			return
 		}
-		w.checks.tampered[string(n.UID)] = true
-		old, had := n.Annotations[string(g.key)]
-		done = w.edit(m, func(n *corev1.Node) { n.Annotations[string(g.key)] = g.value })
-		uid := n.UID
-		w.restore(f.For, func() {
-			if n := m.node(); n == nil || n.UID != uid || n.Annotations[string(g.key)] != g.value {
-				return
-			}
-			w.edit(m, func(n *corev1.Node) {
-				// What stood there before, if nothing went on since; else it is removed.
-				delete(n.Annotations, string(g.key))
-				if had {
-					n.Annotations[string(g.key)] = old
-				}
-			})
-		})
-	case PersonWritesPolicy:
-		if done = len(w.scenario.Policies) > 0; done {
-			w.writePolicy(w.scenario.Policies[f.N%len(w.scenario.Policies)].Text())
-		}
-	case PersonBreaksPolicy:
-		done = w.breakPolicy(f)
-	case PersonDeletesPolicy:
-		done = w.deletePolicy(f)
-	case PersonAcknowledges:
-		w.acknowledge()
-		done = true
-	case PersonEditsSlots:
-		done = w.editSlots(f)
-	case PersonExcludes:
-		value := []string{"true", "", "by-hand"}[f.N%3]
-		done = w.edit(m, func(n *corev1.Node) { n.Labels[marker.LabelExcluded] = value })
-		w.restore(f.For, func() {
-			if n := m.node(); n != nil && n.Labels[marker.LabelExcluded] == value {
-				w.edit(m, func(n *corev1.Node) { delete(n.Labels, marker.LabelExcluded) })
-			}
-		})
-	case PersonRetries:
-		done = w.edit(m, func(n *corev1.Node) { n.Annotations[string(marker.KeyRetry)] = "" })
-	}
-	if done {
-		w.strike(f.Kind)
 	}
 }
 
-// label puts a machine into the operator's care, or takes it out; the DaemonSet follows.
-func (w *world) label(m *machine, on bool) {
-	m.labelled = on
-	w.edit(m, func(n *corev1.Node) {
-		delete(n.Labels, string(marker.KeyInterfaceVersion))
-		if on {
-			if n.Labels == nil {
-				n.Labels = map[string]string{}
-			}
-			n.Labels[string(marker.KeyInterfaceVersion)] = "2.0.0"
-		}
-	})
-	w.after(w.between(100*time.Millisecond, 5*time.Second), func() {
-		if w.server.Pod(namespace, m.agent.pod) == nil && m.labelled {
-			m.agent.podScheduled()
-		} else if !m.labelled {
-			m.agent.podRemoved()
-		}
-	})
+func (h hit) slowDetach() {
+	h.strike()
+	k, w := h.w.cluster, h.w
+	k.detaching = maxTime(k.detaching, h.end)
+	w.restore(h.For, func() { k.detaching = minTime(k.detaching, w.now) })
 }
 
-// editSlots breaks, or removes, the controller's own object, and puts it right again.
-func (w *world) editSlots(f Fault) bool {
-	maps := w.people.CoreV1().ConfigMaps(namespace)
-	cm := w.server.ConfigMap(namespace, kube.StateConfigMap)
-	if cm == nil {
-		return false
-	}
-	if f.N%2 == 0 {
-		_ = maps.Delete(background, kube.StateConfigMap, metav1.DeleteOptions{})
-		return true
-	}
-	cm = cm.DeepCopy()
-	cm.Data = map[string]string{"slots": "nobody"}
-	must(maps.Update(background, cm, metav1.UpdateOptions{}))
-	w.restore(f.For, func() {
-		if cm := w.server.ConfigMap(namespace, kube.StateConfigMap); cm != nil && cm.Data["slots"] == "nobody" {
-			_ = maps.Delete(background, kube.StateConfigMap, metav1.DeleteOptions{})
-		}
-	})
-	return true
+func (h hit) breakApp() {
+	a := h.w.cluster.apps[h.N%len(h.w.cluster.apps)]
+	h.strike()
+	h.w.cluster.breaks(a)
+	h.w.restore(2*h.For, func() { h.w.cluster.mends(a) })
 }
 
-// hostFault is a fault of a host, by its id.
-func (w *world) hostFault(m *machine, f Fault) {
-	id := hostsim.FaultID(f.Kind)
-	h := m.host
-	switch f.Kind {
-	case "F11":
-		// The host's API server is made anew behind another socket.
-		w.strike(f.Kind)
-		if m.agent.process != nil && !m.agent.process.dead {
-			m.agent.crash()
-		}
-		return
-	case "F18":
-		m.unwell = true
-		if m.up {
-			w.strike(f.Kind)
-			m.cycle()
-		}
-		w.restore(4*f.For, func() {
-			m.unwell = false
-			if m.up {
-				w.cluster.setReady(m.nodeName, corev1.ConditionTrue)
+func (h hit) withdraw() {
+	h.strike()
+	version := h.w.newest
+	h.w.repo.Withdraw(variant, arch, version)
+	h.w.restore(2*h.For, func() { h.w.publish(version, nil) })
+}
+
+// changePolicy restarts the controllers one after the other with other settings.
+func (h hit) changePolicy() {
+	h.strike()
+	w := h.w
+	w.settings.MaxUnavailable = policy.Count(1 + h.N%3)
+	w.settings.MaxLost = policy.Count(h.N % 2)
+	w.settings.Soak = time.Duration(1+h.N) * 5 * time.Second
+	for i, c := range w.controllers {
+		w.after(time.Duration(i)*20*time.Second, func() {
+			if c.process.runs() {
+				c.crash(time.Second)
 			}
 		})
-		return
-	case "F19", "F20":
-		// Somebody reboots the host, with whatever is activated or staged.
-		if m.up {
-			w.strike(f.Kind)
-			if f.Kind == "F19" {
-				_ = h.ApplyOutside(w.newest)
-			}
-			m.cycle()
-		}
-		return
-	case "F21":
-		if h.Foreign(hostsim.Deactivate) == nil || h.Foreign(hostsim.Activate) == nil {
-			w.strike(f.Kind)
-		}
-		return
-	case "F22":
-		w.release()
-		if h.Foreign(hostsim.Refresh) == nil {
-			w.strike(f.Kind)
-		}
-		return
-	case "F23":
-		w.strike(f.Kind)
-		w.release(map[uint32]time.Time{0: w.now, 1024: w.now.Add(4 * f.For)})
-		return
-	case "F24":
-		w.strike(f.Kind)
-		version := w.newest
-		w.repo.Withdraw(variant, arch, version)
-		_ = w.repo.SetMaxVersion(variant, arch, firstVersion)
-		w.restore(2*f.For, func() { w.publish(version, nil); _ = w.repo.SetMaxVersion(variant, arch, w.newest) })
-		return
-	}
-	fault := hostsim.Fault{ID: id, Until: w.now.Add(f.lasts()), Delay: hostsim.Duration(f.For / 4)}
-	if variants := hostsim.Variants(id); len(variants) > 0 {
-		fault.Variant = variants[f.N%len(variants)]
-	}
-	switch f.Kind {
-	case "F2", "F28":
-		fault.Delay = 0
-	case "F29":
-		fault.Delay = hostsim.Duration(f.jump())
-	case "F26":
-		// It is a state: the agent reads no settings, and nothing must come of it.
-	default:
-		fault.Count = 1 + f.N%5
-	}
-	if f.Kind == "F9" {
-		fault.Version = otherVersion
-	}
-	if f.Kind == "F15" && fault.Variant == "delay" {
-		fault.Delay = hostsim.Duration(min(f.For, 290*time.Second))
-	}
-	if err := h.AddFault(fault); err != nil {
-		panic(err)
-	}
-	m.injected++
-	m.countStrikes()
-}
-
-// remaining is what is left of a host's faults of one kind.
-type remaining struct {
-	strikes int
-	until   time.Time
-}
-
-// countStrikes counts what struck in the request that just ended. Faults without a count are a state.
-func (m *machine) countStrikes() {
-	if m.injected == 0 {
-		return
-	}
-	w := m.w
-	now := map[hostsim.FaultID]remaining{}
-	for _, f := range m.host.Faults() {
-		r := now[f.ID]
-		now[f.ID] = remaining{r.strikes + f.Count, maxTime(r.until, f.Until)}
-		if f.Count == 0 && f.Version == "" {
-			w.strike(Kind(f.ID))
-		}
-	}
-	for id, r := range m.left {
-		if now[id].strikes < r.strikes && w.now.Before(r.until) {
-			w.strike(Kind(id))
-		}
-	}
-	m.left = now
-}
-
-// release publishes another version.
-func (w *world) release(waves ...map[uint32]time.Time) {
-	w.releases++
-	w.newest = fmt.Sprintf("1.%d.0", 50+w.releases)
-	var first map[uint32]time.Time
-	if len(waves) > 0 {
-		first = waves[0]
-	}
-	w.publish(w.newest, first)
-}
-
-// otherVersion is published beside the newest one.
-const otherVersion = "1.50.1"
-
-func (w *world) publish(version string, waves map[uint32]time.Time) {
-	if err := w.repo.Release(hostsim.Release{Version: version, Variant: variant, Arch: arch, Waves: waves}); err != nil {
-		panic(err)
 	}
 }

@@ -29,6 +29,9 @@ func (w *world) newProcess(name string) *process {
 	return p
 }
 
+// runs reports whether it was started, and has not ended.
+func (p *process) runs() bool { return p != nil && !p.dead }
+
 func (p *process) now() time.Time { return p.w.now.Add(p.clock) }
 
 // kill ends the process where it stands: what was not written is lost.

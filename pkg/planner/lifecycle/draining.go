@@ -179,6 +179,7 @@ func drainOverdue(in *Input) Next {
 	}
 	// What could not be written to the node in that time is no failure of its drain.
 	next := in.giveBack(plan.ReasonDrainDeadline, in.drainDeadline(), in.WriteTrouble == nil)
+	next.Again = plan.Earliest(in.Now, next.Again, d.again)
 	if in.Drain != nil && in.evictionsSpent() {
 		next.Again = plan.Earliest(in.Now, next.Again, in.EvictedUntil)
 	}
