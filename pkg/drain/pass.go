@@ -5,8 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/pkg/errors"
@@ -15,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/workqueue"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
@@ -99,91 +98,104 @@ func (d *Drainer) Pass(ctx context.Context, node string, e policy.Eviction, forc
 			toAsk = append(toAsk, p)
 		}
 	}
-	return d.askAll(ctx, node, toAsk, e, force, most, r)
-}
-
-// inOrder are the places of the pods in the order in which they are asked for: those before that an earlier pass didn't
-// ask for in vain, so that none is kept from its turn by others whose answers are slow.
-func (d *Drainer) inOrder(pods []*corev1.Pod) []int {
-	order, tried := make([]int, len(pods)), make([]time.Time, len(pods))
-	for i, p := range pods {
-		order[i], tried[i] = i, d.tried.last(p.UID)
-	}
-	slices.SortStableFunc(order, func(i, j int) int {
-		return cmp.Or(tried[i].Compare(tried[j]), cmp.Compare(priority(pods[i]), priority(pods[j])))
-	})
-	return order
-}
-
-// askAll asks for as many of the pods to go as it may, several at once, and adds the answers to what is known.
-func (d *Drainer) askAll(ctx context.Context, node string, pods []*corev1.Pod, e policy.Eviction, force bool, most int, r Result) (Result, error) {
-	doubt, now := false, d.Now()
-	begin, cancel := context.WithTimeout(ctx, beginTime)
-	defer cancel()
-	order := d.inOrder(pods)
-	answers, reasons := make([]answer, len(pods)), make([]string, len(pods))
-	for i := range answers {
-		answers[i] = unasked
-	}
-	var mu sync.Mutex
-	d.each(min(len(pods), most), func(n int) {
-		i := order[n]
-		if begin.Err() != nil {
-			return
-		}
-		if !d.MayEvict() {
-			mu.Lock()
-			doubt = true
-			mu.Unlock()
-			return
-		}
-		asking, cancel := context.WithTimeout(ctx, answerTime)
-		defer cancel()
-		err := d.ask(asking, pods[i], e, force)
-		switch {
-		case ctx.Err() != nil:
-			// Nobody wants to know any more.
-		case err != nil && asking.Err() != nil:
-			answers[i] = unanswered
-		default:
-			answers[i] = judge(err)
-		}
-		if err != nil {
-			reasons[i] = why(err)
-		}
-	})
-	for i, p := range pods {
-		if a := answers[i]; a == blocked || a == unanswered {
-			d.tried.note(p.UID, now, triedTime)
-		}
-		if a := answers[i]; a == accepted || a == unanswered {
-			r.Gone++
-		}
-		switch answers[i] {
-		case accepted:
-			r.Evicted++
-			note(&r.Goes, name(p)+" is shutting down")
-		case going:
-			r.Terminating++
-			note(&r.Goes, name(p)+" is shutting down")
-		case blocked:
-			r.Blocked++
-			note(&r.BlockedBy, fmt.Sprintf("%s may not be evicted: %s", name(p), reasons[i]))
-		case unanswered:
-			r.Blocked++
-			note(&r.BlockedBy, fmt.Sprintf("%s: no answer to its %s within %s", name(p), asked(force), answerTime))
-		case hopeless:
-			r.Blocked++
-			note(&r.Hopeless, fmt.Sprintf("%s can not be evicted: %s", name(p), reasons[i]))
-		case unasked:
-			// The next pass goes on with it.
-			r.Waiting++
+	doubtful := false
+	for _, a := range d.askAll(ctx, toAsk, e, force, most) {
+		r.add(a, force)
+		doubtful = doubtful || a.answer == doubted
+		if a.answer == blocked || a.answer == unanswered {
+			d.tried.note(a.pod.UID, now, triedTime)
 		}
 	}
-	if doubt {
+	if doubtful {
 		return Result{Gone: r.Gone}, errors.Errorf("draining node %q: leadership is in doubt", node)
 	}
 	return r, nil
+}
+
+// asking is a pod that is asked to go, and what came of it.
+type asking struct {
+	pod *corev1.Pod
+	// tried is when it was last asked in vain; zero if it wasn't.
+	tried  time.Time
+	answer answer
+	// reason is a refusal's.
+	reason string
+}
+
+// askAll asks as many of the pods to go as it may, several at once, and returns them all.
+func (d *Drainer) askAll(ctx context.Context, pods []*corev1.Pod, e policy.Eviction, force bool, most int) []*asking {
+	begin, cancel := context.WithTimeout(ctx, beginTime)
+	defer cancel()
+	all := make([]*asking, len(pods))
+	for i, p := range pods {
+		all[i] = &asking{pod: p, tried: d.tried.last(p.UID), answer: unasked}
+	}
+	// First those that an earlier pass didn't ask in vain, so that none is kept from its turn by others whose answers are
+	// slow.
+	queue := slices.SortedStableFunc(slices.Values(all), func(a, b *asking) int {
+		return cmp.Or(a.tried.Compare(b.tried), cmp.Compare(priority(a.pod), priority(b.pod)))
+	})
+	ask := func(i int) {
+		if begin.Err() == nil {
+			d.askOne(ctx, queue[i], e, force)
+		}
+	}
+	most = min(len(queue), most)
+	if d.Parallel > 1 {
+		workqueue.ParallelizeUntil(begin, d.Parallel, most, ask)
+		return all
+	}
+	for i := range most {
+		ask(i)
+	}
+	return all
+}
+
+// askOne asks a pod to go and waits for the answer.
+func (d *Drainer) askOne(ctx context.Context, a *asking, e policy.Eviction, force bool) {
+	if !d.MayEvict() {
+		a.answer = doubted
+		return
+	}
+	request, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	err := d.ask(request, a.pod, e, force)
+	switch {
+	case ctx.Err() != nil:
+		// The pass itself is at its end.
+	case err != nil && request.Err() != nil:
+		a.answer = unanswered
+	case err != nil:
+		a.answer, a.reason = judge(err), why(err)
+	default:
+		a.answer = accepted
+	}
+}
+
+// add counts a pod by what came of asking it.
+func (r *Result) add(a *asking, force bool) {
+	switch p := name(a.pod); a.answer {
+	case accepted:
+		r.Evicted++
+		r.Gone++
+		note(&r.Goes, p+" is shutting down")
+	case going:
+		r.Terminating++
+		note(&r.Goes, p+" is shutting down")
+	case blocked:
+		r.Blocked++
+		note(&r.BlockedBy, fmt.Sprintf("%s may not be evicted: %s", p, a.reason))
+	case unanswered:
+		r.Blocked++
+		r.Gone++
+		note(&r.BlockedBy, fmt.Sprintf("%s: no answer to its %s within %s", p, asked(force), answerTime))
+	case hopeless:
+		r.Blocked++
+		note(&r.Hopeless, fmt.Sprintf("%s can not be evicted: %s", p, a.reason))
+	case unasked, doubted:
+		// The next pass goes on with it.
+		r.Waiting++
+	}
 }
 
 // asked is what is asked for, for people.
@@ -192,26 +204,6 @@ func asked(force bool) string {
 		return "deletion"
 	}
 	return "eviction"
-}
-
-// each calls f with every number below n, as many at once as the Drainer may.
-func (d *Drainer) each(n int, f func(i int)) {
-	if d.Parallel <= 1 {
-		for i := range n {
-			f(i)
-		}
-		return
-	}
-	var next atomic.Int64
-	var wg sync.WaitGroup
-	for range min(d.Parallel, n) {
-		wg.Go(func() {
-			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
-				f(i)
-			}
-		})
-	}
-	wg.Wait()
 }
 
 // forceGrace is how long a pod gets to shut down that is deleted by force.

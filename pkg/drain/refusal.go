@@ -27,6 +27,8 @@ const (
 	unanswered answer = "unanswered"
 	// unasked: the pass had no time left for it, or might ask for no more.
 	unasked answer = "unasked"
+	// doubted: this process could not know that it still leads.
+	doubted answer = "doubted"
 )
 
 // severalBudgets is what the API server says, with status 500, of a pod that more than one PodDisruptionBudget chooses.
@@ -36,11 +38,9 @@ const severalBudgets = "more than one PodDisruptionBudget"
 // refuses once it refuses always: another time to shut down than a pod asks for, without docs/grace-period.yaml.
 const ownPolicy = "ValidatingAdmissionPolicy 'update-operator-controller-evictions'"
 
-// judge tells what an error of the API server means for a drain.
+// judge tells what a refusal of the API server means for a drain.
 func judge(err error) answer {
 	switch {
-	case err == nil:
-		return accepted
 	case apierrors.IsNotFound(err) || apierrors.IsConflict(err):
 		// Gone, or another pod has the name by now: the next pass lists anew.
 		return going
