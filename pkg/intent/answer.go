@@ -10,15 +10,3 @@ const (
 	// down: inhibitors may hold a shutdown for 300 s (docs/host-api.md#reboot).
 	RebootPatience = 10 * time.Minute
 )
-
-// What an agent's message begins with.
-const (
-	// Unsupported: the host can't be updated in place.
-	Unsupported = "in-place updates are not supported by this host: "
-	// AnotherUpdater: the host has an update that the Node tells nothing of.
-	AnotherUpdater = "another updater: "
-	// HasActivated: a reset undoes that update.
-	HasActivated = AnotherUpdater + "the host has activated "
-	// ActivatingAgain: the host could not load its repository, and is asked again.
-	ActivatingAgain = "activating again: "
-)

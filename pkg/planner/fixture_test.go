@@ -39,6 +39,11 @@ func node(name string, changes ...change) fleet.Node {
 
 func offered(v string) change { return func(n *fleet.Node) { n.Marks.Report.Available = v } }
 
+// because is the reason of an answer.
+func because(r marker.ReportReason) change {
+	return func(n *fleet.Node) { n.Marks.Report.Reason = r }
+}
+
 func answers(s marker.State, message string) change {
 	return func(n *fleet.Node) {
 		n.Marks.Report.ActiveID, n.Marks.Report.State, n.Marks.Report.Message = n.Marks.Intent.ID, s, message

@@ -9,7 +9,6 @@ import (
 	"gotest.tools/v3/assert"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/planner"
@@ -388,7 +387,7 @@ func TestForeignCordonSaysUntilWhen(t *testing.T) {
 
 // A host that can't load its repository is shown with its own word, while its activation is tried again.
 func TestActivatedAgainAndAgain(t *testing.T) {
-	waits := node("a", rebooting, answers(marker.StateBusy, intent.ActivatingAgain+"Metadata error: timed out"))
+	waits := node("a", rebooting, answers(marker.StateBusy, "Metadata error: timed out"), because(marker.ReasonRepositoryUnavailable))
 	got, _ := find(t, planner.Plan(fleetOf([]fleet.Node{waits, node("b")}, "a"), policy.DefaultSettings()), "a")
 	assert.Equal(t, got.Message.String(), "the agent activates "+v2+" again and again, since the host says: Metadata error: timed out")
 }

@@ -190,18 +190,18 @@ func TestDecideStabilize(t *testing.T) {
 		{"the host is busy, and the answer isn't left to the next refresh", []change{locked(0)}, "wait"},
 		{"the host is busy for too long", []change{locked(26 * time.Minute), answered(marker.StateReady)}, "say error: the host has been busy..."},
 		{"which is told once", []change{locked(26 * time.Minute), answered(marker.StateError)}, "rest"},
-		{"an activation that nobody here asked for", []change{host(next.HostReady, refreshed)}, "say error UnrequestedActivation: another updater: the host has activated 1.2.0..."},
+		{"an activation that nobody here asked for", []change{host(next.HostReady, refreshed)}, "say error UnrequestedActivation: the host has activated 1.2.0..."},
 		{"one that was told already", []change{host(next.HostReady, refreshed), answered(marker.StateError),
 			with(func(v *next.View) {
 				v.Report.Reason = marker.ReasonUnrequestedActivation
-				v.Report.Message = "another updater: the host has activated 1.2.0, and its Node tells of no update that asked for it"
+				v.Report.Message = "the host has activated 1.2.0, and its Node tells of no update that asked for it"
 			})}, "rest"},
 		{"one that an older agent told, without its reason", []change{host(next.HostReady, refreshed), answered(marker.StateError),
 			with(func(v *next.View) {
-				v.Report.Message = "another updater: the host has activated 1.2.0, and its Node tells of no update that asked for it"
-			})}, "say error UnrequestedActivation: another updater: the host has activated 1.2.0..."},
-		{"an activation outside the API", []change{with(func(v *next.View) { v.Host.ForeignBoot = true })}, "say error AnotherUpdater: another updater: the host will boot another..."},
-		{"one that was not what was told", []change{host(next.HostReady, refreshed), answered(marker.StateError)}, "say error UnrequestedActivation: another updater: the host has activated 1.2.0..."},
+				v.Report.Message = "the host has activated 1.2.0, and its Node tells of no update that asked for it"
+			})}, "say error UnrequestedActivation: the host has activated 1.2.0..."},
+		{"an activation outside the API", []change{with(func(v *next.View) { v.Host.ForeignBoot = true })}, "say error AnotherUpdater: the host will boot another..."},
+		{"one that was not what was told", []change{host(next.HostReady, refreshed), answered(marker.StateError)}, "say error UnrequestedActivation: the host has activated 1.2.0..."},
 		{"it has gone again", []change{answered(marker.StateError)}, "say ready"},
 		{"a host that can't update in place", []change{with(func(v *next.View) { v.Unsupported = "no route" })}, "say error InterfaceUnsupported: in-place updates are not supported..."},
 	})
@@ -319,14 +319,14 @@ func TestDecideReboot(t *testing.T) {
 		{"another intent's activation", []change{staged, affirmed, askedFor("6", next.CommandActivate, "t2")}, "ask activate"},
 		{"an activation of which another command took the record", []change{staged, affirmed, asked(next.CommandActivate, "t0")}, "ask activate"},
 		{"activation failed", []change{affirmed, asked(next.CommandActivate, "t2"), host(next.HostStaged, failed(next.CommandActivate, "blank"))}, "say error: activating 1.2.0: blank"},
-		{"activation failed on the repository", []change{affirmed, asked(next.CommandActivate, "t2"), repositoryDown, just}, "say busy RepositoryUnavailable: activating again: Metadata error"},
+		{"activation failed on the repository", []change{affirmed, asked(next.CommandActivate, "t2"), repositoryDown, just}, "say busy RepositoryUnavailable: Metadata error"},
 		{"which was told", []change{affirmed, asked(next.CommandActivate, "t2"), repositoryDown, just, with(func(v *next.View) {
-			v.Report.Reason, v.Report.Message = marker.ReasonRepositoryUnavailable, "activating again: Metadata error"
+			v.Report.Reason, v.Report.Message = marker.ReasonRepositoryUnavailable, "Metadata error"
 		})}, "wait"},
 		{"which passes: activate again", []change{affirmed, asked(next.CommandActivate, "t2"), repositoryDown}, "ask activate"},
 		{"but not for longer than the intent", []change{affirmed, asked(next.CommandActivate, "t2"), repositoryDown, with(func(v *next.View) { v.Intent.Until = v.Now.Add(2 * time.Minute) })}, "say error: activating 1.2.0: Metadata error"},
 		{"another version was written behind its back, and the host's record does not say so", []change{host(next.HostStaged, overwritten), affirmed, asked(next.CommandActivate, "t1")},
-			"say error AnotherUpdater: another updater: 1.3.0 was prepared on the host instead of 1.2.0"},
+			"say error AnotherUpdater: 1.3.0 was prepared on the host instead of 1.2.0"},
 		{"before busy too", []change{host(next.HostStaged, overwritten)}, "say error: 1.2.0 is not staged..."},
 		{"activated: that is told first", []change{active, affirmed, asked(next.CommandActivate, "t2"), just}, "facts"},
 		{"activated and told: reboot", []change{active, affirmed, asked(next.CommandActivate, "t2"), just, told}, "ask reboot"},
@@ -347,7 +347,7 @@ func TestDecideReboot(t *testing.T) {
 		{"its power was lost before it was asked", []change{booted(v1)}, "say error: the host was rebooted before 1.2.0 was activated"},
 		{"its power was lost after busy", []change{affirmed, booted(v1)}, "say error: the host was rebooted before 1.2.0 was activated"},
 		{"rolled back", []change{affirmed, told, booted(v1)}, "say error: the host came back with 1.1.0 instead of 1.2.0..."},
-		{"another version was activated behind its back", []change{affirmed, told, booted(v3)}, "say error AnotherUpdater: another updater: the host came back with 1.3.0..."},
+		{"another version was activated behind its back", []change{affirmed, told, booted(v3)}, "say error AnotherUpdater: the host came back with 1.3.0..."},
 		{"fell back after it was ready", []change{answered(marker.StateReady), told, booted(v1)}, "say error: the host came back with 1.1.0..."},
 		{"an error before the reboot stands", []change{staged, answered(marker.StateError)}, "rest"},
 	})
@@ -414,7 +414,7 @@ func TestPatience(t *testing.T) {
 		{"with the report of an activation", marker.ActionRebootUpdate, func(d time.Duration) []change { return []change{active, affirmed, askedAgo(next.CommandActivate, d)} },
 			5*time.Minute - 1, "facts", "ask reboot"},
 		{"with a repository, before another activation", marker.ActionRebootUpdate, func(d time.Duration) []change {
-			return []change{affirmed, down(next.CommandActivate), askedAgo(next.CommandActivate, d), told("activating again: down")}
+			return []change{affirmed, down(next.CommandActivate), askedAgo(next.CommandActivate, d), told("down")}
 		}, 30*time.Second - 1, "wait", "ask activate"},
 		{"with a repository, on activation", marker.ActionRebootUpdate, func(d time.Duration) []change {
 			return []change{affirmed, down(next.CommandActivate), askedAgo(next.CommandActivate, time.Minute), left(time.Hour - d)}
@@ -469,7 +469,7 @@ func TestWaits(t *testing.T) {
 			}}, 90 * time.Second},
 		{"a repository, before another activation", marker.ActionRebootUpdate, []change{affirmed, asked(next.CommandActivate, "t1"), ago(10 * time.Second), down,
 			func(v *next.View) {
-				v.Report.Reason, v.Report.Message = marker.ReasonRepositoryUnavailable, "activating again: down"
+				v.Report.Reason, v.Report.Message = marker.ReasonRepositoryUnavailable, "down"
 			}}, 20 * time.Second},
 		{"facts", marker.ActionStabilize, []change{answered(marker.StateReady), func(v *next.View) { v.RefreshTried = now.Add(-10 * time.Minute) }}, 20 * time.Minute},
 	} {

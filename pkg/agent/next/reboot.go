@@ -16,8 +16,8 @@ func reboot(v View, answer marker.State) Step {
 		case h.Version != target && answer != marker.StateError && v.Report.ActivatedID != v.Intent.ID:
 			return report(marker.StateError, "the host was rebooted before %s was activated", target)
 		case h.Version != target && answer != marker.StateError && activatedID(v) == "":
-			return report(marker.StateError, "%sthe host came back with %s, which this operator did not ask for, instead of %s",
-				intent.AnotherUpdater, h.Version, target).because(marker.ReasonAnotherUpdater)
+			return report(marker.StateError, "the host came back with %s, which this operator did not ask for, instead of %s",
+				h.Version, target).because(marker.ReasonAnotherUpdater)
 		case h.Version != target && answer != marker.StateError:
 			return report(marker.StateError, "the host came back with %s instead of %s: the update was rolled back", h.Version, target)
 		}
@@ -68,7 +68,7 @@ func continueReboot(v View) Step {
 		return locked(v, marker.StateBusy)
 	}
 	if done, died := ended(v, CommandActivate); done && h.State != HostReady {
-		again := report(marker.StateBusy, "%s%s", intent.ActivatingAgain, problem(h)).because(marker.ReasonRepositoryUnavailable)
+		again := report(marker.StateBusy, "%s", problem(h)).because(marker.ReasonRepositoryUnavailable)
 		switch {
 		case died:
 			return report(marker.StateError, "activating %s: %s", v.Intent.Target, vanished(v.Asked))
@@ -87,7 +87,7 @@ func continueReboot(v View) Step {
 		return changed(v, "the host has %s staged instead of %s", orUnknown(h.Staged), v.Intent.Target)
 	}
 	if overwritten(h, v.Intent.Target) {
-		return changed(v, "%s%s was prepared on the host instead of %s", intent.AnotherUpdater, orUnknown(h.Last.Started), v.Intent.Target).
+		return changed(v, "%s was prepared on the host instead of %s", orUnknown(h.Last.Started), v.Intent.Target).
 			because(marker.ReasonAnotherUpdater)
 	}
 	if h.State == HostReady {

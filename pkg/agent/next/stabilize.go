@@ -1,7 +1,6 @@
 package next
 
 import (
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 )
 
@@ -86,12 +85,12 @@ const (
 func hindrance(v View) (Step, bool) {
 	switch h := v.Host; {
 	case v.Unsupported != "":
-		return report(marker.StateError, "%s%s", intent.Unsupported, v.Unsupported).because(marker.ReasonInterfaceUnsupported), true
+		return report(marker.StateError, "in-place updates are not supported by this host: %s", v.Unsupported).because(marker.ReasonInterfaceUnsupported), true
 	case h.State == HostReady:
-		return report(marker.StateError, "%s%s, and its Node tells of no update that asked for it", intent.HasActivated, orUnknown(h.Staged)).
+		return report(marker.StateError, "the host has activated %s, and its Node tells of no update that asked for it", orUnknown(h.Staged)).
 			because(marker.ReasonUnrequestedActivation), true
 	case h.ForeignBoot:
-		return report(marker.StateError, "%sthe host will boot another partition set, activated outside the update API", intent.AnotherUpdater).
+		return report(marker.StateError, "the host will boot another partition set, activated outside the update API").
 			because(marker.ReasonAnotherUpdater), true
 	}
 	return Step{}, false

@@ -2,7 +2,6 @@ package lifecycle
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
@@ -62,23 +61,22 @@ func agentError(v *View) plan.Refusal {
 		return plan.Refusal{}
 	}
 	message := v.Marks.Report.Message
-	other, another := strings.CutPrefix(message, intent.AnotherUpdater)
-	switch {
-	case another && v.says(intent.HasActivated):
+	switch v.Marks.Report.Reason {
+	case marker.ReasonUnrequestedActivation:
 		return plan.Refuse(plan.ReasonAnotherUpdater, plan.Messagef(
-			"%s; if it was this operator's, before the Node was made anew or its label taken off, the annotation %s undoes it", other, marker.KeyRetry))
-	case another:
-		return plan.Refuse(plan.ReasonAnotherUpdater, plan.Messagef("%s; a reboot, or taking that back on the host, ends it", other))
-	case strings.HasPrefix(message, intent.Unsupported):
+			"%s; if it was this operator's, before the Node was made anew or its label taken off, the annotation %s undoes it", message, marker.KeyRetry))
+	case marker.ReasonAnotherUpdater:
+		return plan.Refuse(plan.ReasonAnotherUpdater, plan.Messagef("%s; a reboot, or taking that back on the host, ends it", message))
+	case marker.ReasonInterfaceUnsupported:
 		return plan.Refuse(plan.ReasonInterfaceUnsupported,
 			plan.Messagef("%s; replace the node by one with a newer image, or take the label off", message))
 	}
 	return plan.Refuse(plan.ReasonHostError, plan.Text(message))
 }
 
-// says reports whether the agent's answer is an error that begins so.
-func (v *View) says(beginning string) bool {
-	return v.answer() == marker.StateError && strings.HasPrefix(v.Marks.Report.Message, beginning)
+// says reports whether the agent's answer to the intent that stands is that, for that reason.
+func (v *View) says(s marker.State, r marker.ReportReason) bool {
+	return v.Marks.Report.Says(v.Marks.Intent.ID, s, r)
 }
 
 func unreported(v *View) plan.Refusal {

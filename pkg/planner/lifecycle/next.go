@@ -234,7 +234,7 @@ func (v *View) releaseFenced() Next {
 
 // retry fulfils the user's wish that a failure be forgotten, and that what is activated on the host be undone.
 func retry(in *Input) Next {
-	if in.Phase() == intent.PhaseIdle && in.says(intent.HasActivated) {
+	if in.Phase() == intent.PhaseIdle && in.says(marker.StateError, marker.ReasonUnrequestedActivation) {
 		c := in.reset()
 		c.retry()
 		return in.do(intent.ActReset, plan.ReasonRetryWanted, "what is activated on the host is undone by the user's wish", c)

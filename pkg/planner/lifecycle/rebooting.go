@@ -2,7 +2,6 @@ package lifecycle
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
@@ -55,10 +54,9 @@ func lostInReboot(in *Input) Next {
 
 func awaitReboot(in *Input) Next {
 	m := &in.Marks
-	why, again := strings.CutPrefix(m.Report.Message, intent.ActivatingAgain)
-	if again && in.answer() == marker.StateBusy && m.Report.ActivatedID != m.Intent.ID {
+	if in.says(marker.StateBusy, marker.ReasonRepositoryUnavailable) && m.Report.ActivatedID != m.Intent.ID {
 		return in.wait(intent.PhaseRebooting, plan.ReasonRebooting,
-			plan.Messagef("the agent activates %s again and again, since the host says: %s", m.Intent.Target, why).Dated())
+			plan.Messagef("the agent activates %s again and again, since the host says: %s", m.Intent.Target, m.Report.Message).Dated())
 	}
 	return in.wait(intent.PhaseRebooting, plan.ReasonRebooting, plan.Messagef("the host reboots into %s", m.Intent.Target))
 }
