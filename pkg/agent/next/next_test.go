@@ -532,3 +532,37 @@ func TestActivatedIsRemembered(t *testing.T) {
 		})
 	}
 }
+
+// What is written is what changes: an answer by its intent and state at least, facts without any word of an answer, and
+// nothing where it stands already, but for a busy that this process hasn't had accepted.
+func TestChanges(t *testing.T) {
+	stands := map[string]string{}
+	for k, v := range marker.EncodeReport(marker.Report{ActiveID: "6", State: marker.StateError, Message: "x", Available: v2, Current: v1, BootID: "b1",
+		Protocol: marker.Protocol, OperatorVersion: "build"}) {
+		stands[string(k)] = v
+	}
+	write := func(diff map[marker.Key]*string) {
+		for k, v := range diff {
+			if delete(stands, string(k)); v != nil {
+				stands[string(k)] = *v
+			}
+		}
+	}
+	v := view(marker.ActionPrepareUpdate)
+	facts, answer := next.Step{Kind: next.StepFacts}, next.Step{Kind: next.StepReport, State: marker.StateBusy}
+	assert.Equal(t, len(next.Changes(v, facts, stands, "build")), 0, "no fact has changed")
+	v.Host.BootID = "b2"
+	diff := next.Changes(v, facts, stands, "build")
+	assert.Assert(t, len(diff) == 1 && *diff[marker.KeyBootID] == "b2", "%v", diff)
+	write(diff)
+	diff = next.Changes(v, answer, stands, "build")
+	assert.Assert(t, *diff[marker.KeyActiveID] == id && *diff[marker.KeyActionState] == "busy" && diff[marker.KeyMessage] == nil, "%v", diff)
+	write(diff)
+	diff = next.Changes(v, answer, stands, "build")
+	assert.Assert(t, len(diff) == 2 && *diff[marker.KeyActiveID] == id && *diff[marker.KeyActionState] == "busy", "%v", diff)
+	v.Affirmed = id
+	assert.Equal(t, len(next.Changes(v, answer, stands, "build")), 0)
+	v.Affirmed, answer.State = "", marker.StateReady
+	write(next.Changes(v, answer, stands, "build"))
+	assert.Equal(t, len(next.Changes(v, answer, stands, "build")), 0)
+}
