@@ -23,7 +23,7 @@ func TestThisRepository(t *testing.T) {
 	assert.NilError(t, err)
 	// A list that is empty by mistake would pass everything.
 	for _, f := range append(slices.Clone(pure), agentCommand, "pkg/drain") {
-		assert.Assert(t, slices.ContainsFunc(all, func(p Package) bool { return p.folder() == f && len(p.GoFiles) > 0 }), f)
+		assert.Assert(t, slices.ContainsFunc(all, func(p Package) bool { return p.Folder() == f && len(p.GoFiles) > 0 }), f)
 	}
 
 	t.Run("direction", func(t *testing.T) { none(t, Direction(all)) })

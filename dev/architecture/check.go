@@ -21,7 +21,7 @@ import (
 func Direction(all []Package) []string {
 	var wrong []string
 	for _, p := range all {
-		from := p.folder()
+		from := p.Folder()
 		if under(from, "dev") {
 			for _, i := range append(slices.Clone(p.Imports), p.testImports()...) {
 				if under(inModule(i), "cmd") {
@@ -63,8 +63,8 @@ func Reserved(all []Package) []string {
 	for _, p := range all {
 		for _, i := range append(slices.Clone(p.Imports), p.testImports()...) {
 			for module, folder := range reserved {
-				if under(i, module) && !under(p.folder(), folder) {
-					wrong = append(wrong, fmt.Sprintf("%s imports %s", p.folder(), i))
+				if under(i, module) && !under(p.Folder(), folder) {
+					wrong = append(wrong, fmt.Sprintf("%s imports %s", p.Folder(), i))
 				}
 			}
 		}
@@ -79,7 +79,7 @@ func AgentLinks(all []Package) []string { return links(all, agentCommand, forbid
 func PluginLinks(all []Package) []string { return links(all, pluginCommand, forbiddenToPlugin) }
 
 func links(all []Package, command string, forbidden []string) []string {
-	i := slices.IndexFunc(all, func(p Package) bool { return p.folder() == command })
+	i := slices.IndexFunc(all, func(p Package) bool { return p.Folder() == command })
 	if i < 0 {
 		return []string{command + " doesn't exist"}
 	}
@@ -104,7 +104,7 @@ func PureImports(all []Package) []string {
 		for _, i := range p.Imports {
 			// Which of the pure packages, Direction says.
 			if inModule(i) == "" && !slices.Contains(pureImports, i) {
-				wrong = append(wrong, fmt.Sprintf("%s imports %s", p.folder(), i))
+				wrong = append(wrong, fmt.Sprintf("%s imports %s", p.Folder(), i))
 			}
 		}
 	}
@@ -112,7 +112,7 @@ func PureImports(all []Package) []string {
 }
 
 func isPure(p Package) bool {
-	return slices.ContainsFunc(pure, func(f string) bool { return under(p.folder(), f) })
+	return slices.ContainsFunc(pure, func(f string) bool { return under(p.Folder(), f) })
 }
 
 // Calls: pure packages read no clock and print nothing; only commands, and what only developing needs,
@@ -124,7 +124,7 @@ func Calls(all []Package) ([]string, error) {
 		if isPure(p) {
 			forbidden = append(forbidden, impure)
 		}
-		if under(p.folder(), "pkg") {
+		if under(p.Folder(), "pkg") {
 			forbidden = append(forbidden, process)
 		}
 		if forbidden == nil {
@@ -192,9 +192,9 @@ func Documented(all []Package) []string {
 	for _, p := range all {
 		switch {
 		case p.Doc == "":
-			wrong = append(wrong, p.folder()+" has no package comment")
+			wrong = append(wrong, p.Folder()+" has no package comment")
 		case p.Name != "main" && !slices.Contains(p.GoFiles, "doc.go"):
-			wrong = append(wrong, p.folder()+" has no doc.go")
+			wrong = append(wrong, p.Folder()+" has no doc.go")
 		}
 	}
 	return wrong
@@ -204,16 +204,16 @@ func Documented(all []Package) []string {
 func Names(all []Package) []string {
 	var wrong []string
 	for _, p := range all {
-		for _, name := range append(strings.Split(p.folder(), "/"), p.Name) {
+		for _, name := range append(strings.Split(p.Folder(), "/"), p.Name) {
 			if slices.Contains(vague, name) {
-				wrong = append(wrong, fmt.Sprintf("package %s: %q says nothing", p.folder(), name))
+				wrong = append(wrong, fmt.Sprintf("package %s: %q says nothing", p.Folder(), name))
 				break
 			}
 		}
 		for _, file := range p.files() {
 			base := strings.TrimSuffix(strings.TrimSuffix(file, ".go"), "_test")
 			if slices.Contains(vague, base) {
-				wrong = append(wrong, fmt.Sprintf("%s/%s: %q says nothing", p.folder(), file, base))
+				wrong = append(wrong, fmt.Sprintf("%s/%s: %q says nothing", p.Folder(), file, base))
 			}
 		}
 	}

@@ -57,14 +57,14 @@ func Pure(all []Package) []string {
 	var folders []string
 	for _, p := range all {
 		if isPure(p) {
-			folders = append(folders, p.folder())
+			folders = append(folders, p.Folder())
 		}
 	}
 	return folders
 }
 
-// folder is the package's place in the module, like pkg/marker.
-func (p Package) folder() string { return inModule(p.ImportPath) }
+// Folder is the package's place in the module, like pkg/marker.
+func (p Package) Folder() string { return inModule(p.ImportPath) }
 
 // inModule is the place of an import path in the module; empty for another module's.
 func inModule(importPath string) string {

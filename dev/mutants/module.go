@@ -18,9 +18,8 @@ type Module struct {
 	// Root is the module's folder, and Packages are the mutated packages' folders below it.
 	Root     string
 	Packages []string
-	// Together are folders of packages that are one subject: each is tested by the tests of all that are below the folders
-	// of its subject, and any other package by its own tests alone.
-	Together [][]string
+	// Tests are the other packages that a package is tested by, after its own tests.
+	Tests map[string][]string
 	// Slack is how long tests may take beyond five times what they need without a mutation.
 	Slack time.Duration
 	// Skip are tests that don't count, as -skip of go test has it.
@@ -32,9 +31,8 @@ type Module struct {
 // This returns the module of the checkout in root: its pure packages.
 func This(root string) (Module, error) {
 	m := Module{
-		Root:     root,
-		Together: [][]string{{"pkg/policy", "pkg/plan", "pkg/planner"}, {"pkg/intent", "pkg/agent/next"}},
-		Slack:    10 * time.Second,
+		Root:  root,
+		Slack: 10 * time.Second,
 		// It compares digests of thousands of plans: it would notice almost anything, and it holds no promise by that.
 		Skip: "^TestPlansOfTheCorpus$",
 	}
@@ -43,6 +41,7 @@ func This(root string) (Module, error) {
 		return m, err
 	}
 	m.Packages = architecture.Pure(all)
+	m.Tests = testedBy(all, subjects)
 	m.Equivalents, err = LoadEquivalents(filepath.Join(root, "dev", "mutants", "testdata", "equivalent.txt"))
 	return m, err
 }
@@ -108,16 +107,27 @@ func under(file string, places []string) bool {
 	return slices.ContainsFunc(places, func(p string) bool { return file == p || strings.HasPrefix(file, p+"/") })
 }
 
-// testing returns the folders of the packages whose tests a package is tested by, its own first: most mutants are noticed
-// there.
-func (m Module) testing(folder string) []string {
-	tested := []string{folder}
-	for _, subject := range m.Together {
-		for _, p := range m.Packages {
-			if p != folder && under(folder, subject) && under(p, subject) {
-				tested = append(tested, p)
+// subjects are folders of packages that are one subject: the tests of each test the others too.
+var subjects = [][]string{{"pkg/policy", "pkg/plan", "pkg/planner"}, {"pkg/intent", "pkg/agent/next"}}
+
+// testedBy returns the packages of the same subject whose tests link a package, by its folder.
+func testedBy(all []architecture.Package, subjects [][]string) map[string][]string {
+	links := map[string][]string{}
+	for _, p := range all {
+		links[p.ImportPath] = p.Deps
+	}
+	by := map[string][]string{}
+	for _, subject := range subjects {
+		for _, p := range all {
+			for _, q := range all {
+				tested := slices.ContainsFunc(slices.Concat(q.TestImports, q.XTestImports), func(i string) bool {
+					return i == p.ImportPath || slices.Contains(links[i], p.ImportPath)
+				})
+				if p.ImportPath != q.ImportPath && tested && under(p.Folder(), subject) && under(q.Folder(), subject) {
+					by[p.Folder()] = append(by[p.Folder()], q.Folder())
+				}
 			}
 		}
 	}
-	return tested
+	return by
 }

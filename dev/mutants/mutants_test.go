@@ -10,6 +10,7 @@ import (
 
 	"gotest.tools/v3/assert"
 
+	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/architecture"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/controlplane"
 )
 
@@ -139,11 +140,19 @@ func TestEquivalent(t *testing.T) {
 	assert.ErrorContains(t, err, "why")
 }
 
-// TestTogether: a package is tested by its own tests first, and by those of packages that are one subject with it.
-func TestTogether(t *testing.T) {
-	m := Module{Packages: []string{"pkg/fleet", "pkg/plan", "pkg/planner", "pkg/planner/budget"}, Together: [][]string{{"pkg/plan", "pkg/planner"}, {"pkg/fleet"}}}
-	assert.DeepEqual(t, m.testing("pkg/fleet"), []string{"pkg/fleet"})
-	assert.DeepEqual(t, m.testing("pkg/planner/budget"), []string{"pkg/planner/budget", "pkg/plan", "pkg/planner"})
+// TestTestedBy: a package is tested by those of its subject whose tests link it, and by no others.
+func TestTestedBy(t *testing.T) {
+	const at = architecture.Module + "/"
+	all := []architecture.Package{
+		{ImportPath: at + "pkg/fleet", XTestImports: []string{at + "pkg/plan"}},
+		{ImportPath: at + "pkg/plan", Deps: []string{at + "pkg/fleet"}, TestImports: []string{"testing"}},
+		{ImportPath: at + "pkg/planner", Deps: []string{at + "pkg/plan", at + "pkg/planner/budget"}, XTestImports: []string{at + "pkg/planner"}},
+		{ImportPath: at + "pkg/planner/budget", Deps: []string{at + "pkg/plan"}, XTestImports: []string{at + "pkg/plan"}},
+	}
+	assert.DeepEqual(t, testedBy(all, [][]string{{"pkg/plan", "pkg/planner"}}), map[string][]string{
+		"pkg/plan":           {"pkg/planner", "pkg/planner/budget"},
+		"pkg/planner/budget": {"pkg/planner"},
+	})
 }
 
 // TestEquivalents: those of this module are well-formed and still apply.

@@ -70,7 +70,9 @@ type runner struct {
 }
 
 func (r runner) try(ctx context.Context, m Mutation) (compiled, noticed bool, err error) {
-	tested := r.testing(path.Dir(m.File))
+	folder := path.Dir(m.File)
+	// Most are noticed by their own package's tests.
+	tested := append([]string{folder}, r.Tests[folder]...)
 	for _, folder := range tested {
 		if err := r.measure(ctx, folder); err != nil {
 			return false, false, err
