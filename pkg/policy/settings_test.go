@@ -181,7 +181,7 @@ func TestNearest(t *testing.T) {
 	known := []string{"maxUnavailable", "maxLost", "maxFailed", "soak", "", "In", "NotIn"}
 	for word, want := range map[string]string{
 		"maxUnavailabel": "maxUnavailable", "maxunavailable": "maxUnavailable", "maxUnavail": "", "MaxLost": "maxLost", "max_lost": "maxLost",
-		"maxFail": "maxFailed", "saok": "soak", "soaks": "soak", "so": "", "soak": "soak", "in": "In", "notin": "NotIn", "": "", "retry": "", "spec": "",
+		"maxFail": "maxFailed", "saok": "soak", "osak": "soak", "soaks": "soak", "so": "", "soak": "soak", "in": "In", "notin": "NotIn", "": "", "retry": "", "spec": "",
 	} {
 		assert.Equal(t, policy.Nearest(word, known), want, word)
 	}

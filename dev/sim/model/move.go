@@ -1,7 +1,6 @@
 package model
 
 import (
-
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/agent/next"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
