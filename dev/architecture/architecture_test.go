@@ -28,8 +28,7 @@ func TestThisRepository(t *testing.T) {
 
 	t.Run("direction", func(t *testing.T) { none(t, Direction(all)) })
 	t.Run("reserved", func(t *testing.T) { none(t, Reserved(all)) })
-	t.Run("agent links", func(t *testing.T) { none(t, AgentLinks(all)) })
-	t.Run("plugin links", func(t *testing.T) { none(t, PluginLinks(all)) })
+	t.Run("links", func(t *testing.T) { none(t, Links(all)) })
 	t.Run("pure imports", func(t *testing.T) { none(t, PureImports(all)) })
 	t.Run("calls", func(t *testing.T) {
 		wrong, err := Calls(all)
@@ -117,21 +116,29 @@ func TestChecksCanFail(t *testing.T) {
 		imports("dev/demo", "github.com/google/go-containerregistry/pkg/name"),
 		Package{ImportPath: Module + "/pkg/kube", TestImports: []string{"k8s.io/kubectl/pkg/scheme"}},
 	)
-	agentLinks := func(deps ...string) []Package {
-		return []Package{{ImportPath: Module + "/" + agentCommand, Deps: deps}}
+	linking := func(folder string, deps ...string) []Package {
+		var all []Package
+		for f := range unlinked {
+			all = append(all, Package{ImportPath: Module + "/" + f})
+			if f == folder {
+				all[len(all)-1].Deps = deps
+			}
+		}
+		return all
 	}
-	none(t, AgentLinks(agentLinks("k8s.io/client-go/metadata", "k8s.io/client-go/kubernetesish")))
-	for _, d := range []string{"k8s.io/kubectl/pkg/drain", "k8s.io/client-go/kubernetes", "k8s.io/client-go/kubernetes/scheme"} {
-		assert.Equal(t, len(AgentLinks(agentLinks(d))), 1, d)
+	none(t, Links(linking(agentCommand, "k8s.io/client-go/metadata", "k8s.io/client-go/kubernetesish")))
+	none(t, Links(linking(pluginCommand, Module+"/pkg/policy", Module+"/pkg/kube", Module+"/pkg/controller")))
+	none(t, Links(linking("pkg/authorizer", Module+"/pkg/kube/access", Module+"/pkg/marker")))
+	for folder, deps := range map[string][]string{
+		agentCommand:     {"k8s.io/kubectl/pkg/drain", "k8s.io/client-go/kubernetes", "k8s.io/client-go/kubernetes/scheme"},
+		pluginCommand:    {Module + "/pkg/agent", Module + "/pkg/authorizer", Module + "/pkg/platform/updateapi", Module + "/dev/hostsim"},
+		"pkg/authorizer": {Module + "/pkg/policy/file", Module + "/pkg/planner"},
+	} {
+		for _, d := range deps {
+			assert.Equal(t, len(Links(linking(folder, d))), 1, d)
+		}
 	}
-	assert.Equal(t, len(AgentLinks(nil)), 1, "no agent at all")
-	pluginLinks := func(deps ...string) []Package {
-		return []Package{{ImportPath: Module + "/" + pluginCommand, Deps: deps}}
-	}
-	none(t, PluginLinks(pluginLinks(Module+"/pkg/policy", Module+"/pkg/kube", Module+"/pkg/controller")))
-	for _, d := range []string{"pkg/agent", "pkg/authorizer", "pkg/platform/updateapi", "dev/hostsim"} {
-		assert.Equal(t, len(PluginLinks(pluginLinks(Module+"/"+d))), 1, d)
-	}
+	assert.Equal(t, len(Links(nil)), len(unlinked), "none of them")
 	var bad []Package
 	for _, i := range []string{"context", "os", "net", "net/http", "math/rand", "math/rand/v2", "crypto/rand", "os/exec", "sync", "runtime",
 		"k8s.io/client-go/kubernetes", "k8s.io/api/core/v1", "github.com/sirupsen/logrus"} {

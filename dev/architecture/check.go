@@ -72,22 +72,18 @@ func Reserved(all []Package) []string {
 	return wrong
 }
 
-// AgentLinks: the agent's command stays small.
-func AgentLinks(all []Package) []string { return links(all, agentCommand, forbiddenToAgent) }
-
-// PluginLinks: the kubectl plugin is no part of the operator.
-func PluginLinks(all []Package) []string { return links(all, pluginCommand, forbiddenToPlugin) }
-
-func links(all []Package, command string, forbidden []string) []string {
-	i := slices.IndexFunc(all, func(p Package) bool { return p.Folder() == command })
-	if i < 0 {
-		return []string{command + " doesn't exist"}
-	}
+// Links: what is small stays small, and what is apart stays apart.
+func Links(all []Package) []string {
 	var wrong []string
-	for _, d := range all[i].Deps {
-		for _, f := range forbidden {
-			if under(d, f) {
-				wrong = append(wrong, fmt.Sprintf("%s links %s", command, d))
+	for folder, forbidden := range unlinked {
+		i := slices.IndexFunc(all, func(p Package) bool { return p.Folder() == folder })
+		if i < 0 {
+			wrong = append(wrong, folder+" doesn't exist")
+			continue
+		}
+		for _, d := range all[i].Deps {
+			if slices.ContainsFunc(forbidden, func(f string) bool { return under(d, f) }) {
+				wrong = append(wrong, fmt.Sprintf("%s links %s", folder, d))
 			}
 		}
 	}

@@ -81,17 +81,20 @@ var process = map[string][]string{
 	"log":     {"Fatal", "Fatalf", "Fatalln"},
 }
 
-// agentCommand is what runs on every node, and forbiddenToAgent what it must not link: every node would
-// pay for it in memory.
-const agentCommand = "cmd/bottlerocket-update-agent"
+const (
+	agentCommand  = "cmd/bottlerocket-update-agent"
+	pluginCommand = "cmd/kubectl-bottlerocket"
+)
 
-var forbiddenToAgent = []string{"k8s.io/kubectl", "k8s.io/client-go/kubernetes"}
-
-// pluginCommand is what people run on their own machines, and forbiddenToPlugin what it has no business with: it shows
-// what the controller would do, and is no part of the operator.
-const pluginCommand = "cmd/kubectl-bottlerocket"
-
-var forbiddenToPlugin = []string{Module + "/pkg/agent", Module + "/pkg/authorizer", Module + "/pkg/platform", Module + "/dev"}
+// unlinked is what packages must not link, by their folders.
+var unlinked = map[string][]string{
+	// The agent runs on every node, and each of them would pay for it in memory.
+	agentCommand: {"k8s.io/kubectl", "k8s.io/client-go/kubernetes"},
+	// The plugin runs on people's own machines. It shows what the controller would do, and is no part of the operator.
+	pluginCommand: {Module + "/pkg/agent", Module + "/pkg/authorizer", Module + "/pkg/platform", Module + "/dev"},
+	// The proxy judges what single agents write, whatever the policy says.
+	"pkg/authorizer": {Module + "/pkg/policy", Module + "/pkg/plan", Module + "/pkg/planner", Module + "/pkg/fleet"},
+}
 
 // reserved are modules that only one folder imports, by who may: kubectl and what its plugins are made of
 // are heavy, and what makes the image and what it holds beside the commands isn't theirs.

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube/access"
 )
 
 // TestAttackWallForged: a node's root that puts on its Node what was asked of it, by the audit log, can't have the
@@ -29,7 +29,7 @@ func TestAttackWallForged(t *testing.T) {
 	client, err := kubernetes.NewForConfig(config)
 	assert.NilError(t, err)
 	for node, value := range map[string]string{wallNode: "asked", crowdedNode: "any"} {
-		walled, err := kube.Walled(t.Context(), client, node)
+		walled, err := access.Walled(t.Context(), client, node)
 		assert.NilError(t, err)
 		assert.Assert(t, walled)
 		var question corev1.Node
@@ -39,7 +39,7 @@ func TestAttackWallForged(t *testing.T) {
 			_, err = w.admin.CoreV1().Nodes().Patch(t.Context(), node, types.MergePatchType, []byte(setAnnotation(key, value)), metav1.PatchOptions{})
 			assert.NilError(t, err)
 		}
-		walled, err = kube.Walled(t.Context(), client, node)
+		walled, err = access.Walled(t.Context(), client, node)
 		assert.NilError(t, err)
 		assert.Check(t, walled, "%s is on node %q", asked.body, node)
 	}

@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/controlplane"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube/access"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 )
 
@@ -225,9 +225,9 @@ func TestAnotherNamespace(t *testing.T) {
 
 	wall := newWall(t, "ops")
 	asks := map[string]func(node string) (bool, error){
-		Proxy: func(node string) (bool, error) { return kube.Walled(t.Context(), wall.users[Proxy], node) },
+		Proxy: func(node string) (bool, error) { return access.Walled(t.Context(), wall.users[Proxy], node) },
 		Controller: func(node string) (bool, error) {
-			return kube.ControllerWalled(t.Context(), wall.users[Controller], "ops", node)
+			return access.ControllerWalled(t.Context(), wall.users[Controller], "ops", node)
 		},
 	}
 	for _, ask := range asks {

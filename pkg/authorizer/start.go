@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/sirupsen/logrus"
 
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube/access"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/telemetry"
 )
 
@@ -18,7 +18,7 @@ func Start(ctx context.Context, o Options, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	config, err := kube.Config(o.Kubeconfig, "bottlerocket-update-operator/"+telemetry.Version+" proxy")
+	config, err := access.Config(o.Kubeconfig, "bottlerocket-update-operator/"+telemetry.Version+" proxy")
 	if err != nil {
 		return err
 	}
@@ -29,7 +29,7 @@ func Start(ctx context.Context, o Options, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	p.handler.wall.walled = func(ctx context.Context, node string) (bool, error) { return kube.Walled(ctx, p.client, node) }
+	p.handler.wall.walled = func(ctx context.Context, node string) (bool, error) { return access.Walled(ctx, p.client, node) }
 	log.WithFields(logrus.Fields{telemetry.FieldVersion: telemetry.Version, telemetry.FieldAddress: o.ServeAddress}).Info("Starting the proxy")
 	return telemetry.Beside(ctx, p.Run, o.ListenAddress, telemetry.Config{Gatherer: registry, Ready: p.Ready, Log: log})
 }

@@ -13,7 +13,7 @@ import (
 	typedcoordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	restclient "k8s.io/client-go/rest"
 
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube/access"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/telemetry"
 )
 
@@ -24,7 +24,7 @@ func Start(ctx context.Context, o Options, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	config, err := kube.Config(o.Kubeconfig, "bottlerocket-update-operator/"+telemetry.Version+" controller")
+	config, err := access.Config(o.Kubeconfig, "bottlerocket-update-operator/"+telemetry.Version+" controller")
 	if err != nil {
 		return err
 	}
@@ -40,7 +40,7 @@ func Start(ctx context.Context, o Options, out io.Writer) error {
 		return err
 	}
 	c.walled = func(ctx context.Context, node string) (bool, error) {
-		return kube.ControllerWalled(ctx, client, c.options.Namespace, node)
+		return access.ControllerWalled(ctx, client, c.options.Namespace, node)
 	}
 	log.WithFields(logrus.Fields{telemetry.FieldVersion: telemetry.Version, telemetry.FieldNode: o.NodeName}).Info("Starting the controller")
 	return telemetry.Beside(ctx, c.Run, o.ListenAddress, telemetry.Config{

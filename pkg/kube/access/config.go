@@ -1,4 +1,4 @@
-package kube
+package access
 
 import (
 	"github.com/pkg/errors"
