@@ -47,7 +47,7 @@ func TestAlertKeepsNodesFromStarting(t *testing.T) {
 		}
 		for _, n := range out.Nodes {
 			if n.Node == "a" && n.Reason == plan.ReasonAlertsFiring {
-				return strings.HasSuffix(n.Message.String(), "alerts keep everything from starting: EtcdDown")
+				return strings.HasSuffix(n.Message.String(), "alerts are firing: EtcdDown")
 			}
 		}
 		return false

@@ -73,7 +73,7 @@ func TestUncordonedInTheMiddleOfADrain(t *testing.T) {
 	assert.Equal(t, a.rebooted(), 0)
 	f.until("people are told", func() bool {
 		events, err := f.client.CoreV1().Events("default").List(t.Context(), metav1.ListOptions{FieldSelector: "reason=CordonTaken,involvedObject.name=a"})
-		return err == nil && len(events.Items) == 1 && strings.Contains(events.Items[0].Message, "somebody uncordoned the node")
+		return err == nil && len(events.Items) == 1 && strings.Contains(events.Items[0].Message, "a user uncordoned the node")
 	})
 	f.until("b is updated", b.updatedTo(v2))
 	f.until("a's turn comes again", a.drains)

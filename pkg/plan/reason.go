@@ -67,7 +67,7 @@ const (
 	ReasonTooManyLost Reason = "TooManyLost"
 	// ReasonStateUnreadable: the list of slots can't be read; nothing starts.
 	ReasonStateUnreadable Reason = "StateUnreadable"
-	// ReasonOnlySchedulableNode: no other node could take this one's pods.
+	// ReasonOnlySchedulableNode: no other schedulable node could take its pods.
 	ReasonOnlySchedulableNode Reason = "OnlySchedulableNode"
 	// ReasonControllerLast: the controller's own node waits for the others.
 	ReasonControllerLast Reason = "ControllerLast"

@@ -60,7 +60,7 @@ func (s Shown) Message() string {
 	case a.Outcome == marker.OutcomeFailed && f != nil && f.At.Equal(a.Ended):
 		return f.Message
 	}
-	return "the attempt at " + a.Version + " was given back"
+	return "the attempt at " + a.Version + " was abandoned"
 }
 
 // Shown returns how the marks show the step once it is carried out; false: they don't.

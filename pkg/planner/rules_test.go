@@ -381,8 +381,8 @@ func TestForeignCordonSaysUntilWhen(t *testing.T) {
 	theirs := node("b", func(n *fleet.Node) { n.Unschedulable, n.UnavailableSince = true, now.Add(-20*time.Minute) })
 	got, _ := find(t, planner.Plan(fleetOf([]fleet.Node{node("a", prepared), theirs}), policy.DefaultSettings()), "a")
 	assert.Equal(t, got.Reason, plan.ReasonUnavailableLimit)
-	assert.Equal(t, got.Message.String(), "staged; of the fleet at most 1 may be unavailable, and 1 are, or go next: "+
-		"b (not by the operator's doing; counts until it is back in service, or 2026-09-20 10:40:00 UTC)")
+	assert.Equal(t, got.Message.String(), "staged; the fleet: 1 of 1 allowed nodes are out of service, or go next: "+
+		"b (not by the operator; counts until it is back in service, or 2026-09-20 10:40:00 UTC)")
 }
 
 // A host that can't load its repository is shown with its own word, while its activation is tried again.

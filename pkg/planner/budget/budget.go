@@ -86,9 +86,9 @@ func (b *budget) String() string {
 		switch named[i] = h.name; {
 		case h.claim.Disrupted:
 		case h.claim.Until.IsZero():
-			named[i] += " (not by the operator's doing)"
+			named[i] += " (not by the operator)"
 		default:
-			named[i] += fmt.Sprintf(" (not by the operator's doing; counts until it is back in service, or %s)", plan.Clock(h.claim.Until))
+			named[i] += fmt.Sprintf(" (not by the operator; counts until it is back in service, or %s)", plan.Clock(h.claim.Until))
 		}
 	}
 	more := ""
@@ -104,12 +104,12 @@ func (b *budget) String() string {
 // refuse is what an administrator reads where the budget is full.
 func (b *budget) refuse() plan.Refusal {
 	return plan.Refuse(plan.ReasonUnavailableLimit,
-		plan.Messagef("of %s at most %d may be unavailable, and %d are, or go next: %s", b.of, b.limit, b.used(), b).Dated())
+		plan.Messagef("%s: %d of %d allowed nodes are out of service, or go next: %s", b.of, b.used(), b.limit, b).Dated())
 }
 
 // PausedBy is what an administrator reads where a limit is 0.
 func PausedBy(of string) plan.Refusal {
-	return plan.Refuse(plan.ReasonPolicyPaused, plan.Messagef("%s is paused: no node of it may be unavailable, maxUnavailable is 0", of))
+	return plan.Refuse(plan.ReasonPolicyPaused, plan.Messagef("%s is paused: its maxUnavailable is 0", of))
 }
 
 func (b *budget) usage(rule policy.Limit) plan.Usage {

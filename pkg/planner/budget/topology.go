@@ -65,7 +65,7 @@ func (t *topology) refuses(b *budget, away, slot bool, gone int) plan.Refusal {
 		return b.refuse()
 	case t.full(b, away, slot, gone):
 		return plan.Refuse(plan.ReasonDomainLimit,
-			plan.Messagef("%d values of %s may have nodes out of service at once, and these do: %s", t.MaxDomains, t.Key, t).Dated())
+			plan.Messagef("nodes of at most %d values of %s may be out of service at once, and are of: %s", t.MaxDomains, t.Key, t).Dated())
 	}
 	return plan.Refusal{}
 }

@@ -24,12 +24,12 @@ func Alerts(set *policy.Alerts, a *fleet.Alerts, now time.Time) plan.Refusal {
 		return plan.Refusal{}
 	}
 	if a == nil || a.URL != set.URL || a.Query != set.Query || now.Before(a.At) || !now.Before(a.At.Add(alertsFor)) {
-		return plan.Refusal{Reason: plan.ReasonAlertsUnknown, Message: plan.Messagef("Prometheus is asked for alerts"), Asks: true}
+		return plan.Refusal{Reason: plan.ReasonAlertsUnknown, Message: plan.Messagef("Prometheus is being asked which alerts fire"), Asks: true}
 	}
 	again := a.At.Add(alertsFor)
 	if a.Failed != "" {
 		return plan.Refusal{Reason: plan.ReasonAlertsUnknown, Again: again,
-			Message: plan.Messagef("nobody can tell which alerts stand, so nothing starts: %s", a.Failed).Dated().Until(again)}
+			Message: plan.Messagef("which alerts fire is not known, so nothing starts: %s", a.Failed).Dated().Until(again)}
 	}
 	names := keeping(set, a.Standing)
 	if len(names) == 0 {
@@ -40,7 +40,7 @@ func Alerts(set *policy.Alerts, a *fleet.Alerts, now time.Time) plan.Refusal {
 		names, more = names[:maxAlerts], " and others"
 	}
 	return plan.Refusal{Reason: plan.ReasonAlertsFiring, Again: again,
-		Message: plan.Messagef("alerts keep everything from starting: %s%s", strings.Join(names, ", "), more).Dated().Until(again)}
+		Message: plan.Messagef("alerts are firing: %s%s", strings.Join(names, ", "), more).Dated().Until(again)}
 }
 
 // keeping are the names of the alerts that count, each once.

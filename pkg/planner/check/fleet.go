@@ -44,5 +44,5 @@ func Ungrouped(set *policy.Settings) plan.Refusal {
 	if len(set.Groups) == 0 || set.Ungrouped != policy.UngroupedWait {
 		return plan.Refusal{}
 	}
-	return plan.Refuse(plan.ReasonUngrouped, plan.Messagef("no group chooses the node, and the policy lets such nodes wait"))
+	return plan.Refuse(plan.ReasonUngrouped, plan.Messagef("no group selects the node, and by the policy such nodes wait"))
 }

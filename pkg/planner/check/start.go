@@ -100,9 +100,9 @@ func podsHavePlace(s *Start) plan.Refusal {
 	case s.LeftInPlace():
 	case s.Alone:
 		return plan.Refuse(plan.ReasonOnlySchedulableNode, plan.Messagef(
-			"it is the only node of the cluster: with singleNode: allow in the policy it is updated with its workloads left in place"))
+			"it is the only node of the cluster: set singleNode: allow in the policy to update it with its workloads in place"))
 	case !s.Unschedulable && s.Fleet.Schedulable <= 1:
-		return plan.Refuse(plan.ReasonOnlySchedulableNode, plan.Messagef("no other node could take this one's pods"))
+		return plan.Refuse(plan.ReasonOnlySchedulableNode, plan.Messagef("no other schedulable node could take its pods"))
 	}
 	return plan.Refusal{}
 }
@@ -111,7 +111,7 @@ func controllerLast(s *Start) plan.Refusal {
 	if !s.ControllerHere || s.Slot || !s.OthersFirst() {
 		return plan.Refusal{}
 	}
-	return plan.Refuse(plan.ReasonControllerLast, plan.Messagef("the controller runs here, so the other nodes go first"))
+	return plan.Refuse(plan.ReasonControllerLast, plan.Messagef("the leading controller runs here, so the other nodes go first"))
 }
 
 func drainForeseen(s *Start) plan.Refusal { return s.Obstructed() }

@@ -36,9 +36,9 @@ func Judge(version string, r *policy.Versions, k Known, now time.Time) *Version 
 func denied(version string, r *policy.Versions, k Known) plan.Refusal {
 	switch {
 	case r.Deny != nil && r.Deny.Contains(version):
-		return plan.Refuse(plan.ReasonVersionDenied, plan.Messagef("the policy denies %s: it is in %s", version, r.Deny))
+		return plan.Refuse(plan.ReasonVersionDenied, plan.Messagef("the policy denies %s: versions.deny has %s", version, r.Deny))
 	case r.Allow != nil && !r.Allow.Contains(version):
-		return plan.Refuse(plan.ReasonVersionDenied, plan.Messagef("the policy does not allow %s: it is not in %s", version, r.Allow))
+		return plan.Refuse(plan.ReasonVersionDenied, plan.Messagef("the policy does not allow %s: versions.allow has %s", version, r.Allow))
 	case r.Hold != "" && marker.CompareVersions(version, r.Hold) != 0:
 		return plan.Refuse(plan.ReasonHeld, plan.Messagef("the policy holds the fleet at %s, and %s is offered", r.Hold, version))
 	case k.Failed >= k.Limit && !k.Acknowledged:
@@ -49,8 +49,8 @@ func denied(version string, r *policy.Versions, k Known) plan.Refusal {
 
 // Stop is what an administrator reads of a version that failed on too many nodes.
 func Stop(version string, failed, limit int) plan.Message {
-	return plan.Messagef("%s failed on %d nodes, and from %d on nothing starts for it: "+
-		"it goes on with a newer version, or after `kubectl bottlerocket acknowledge %[1]s`", version, failed, limit).Dated()
+	return plan.Messagef("%s failed on %d nodes, and nothing starts for a version that failed on %d: "+
+		"the rollout goes on with a newer version, or after `kubectl bottlerocket acknowledge %[1]s`", version, failed, limit).Dated()
 }
 
 func young(version string, minAge time.Duration, k Known, now time.Time) plan.Refusal {
@@ -59,7 +59,7 @@ func young(version string, minAge time.Duration, k Known, now time.Time) plan.Re
 	}
 	if !k.Seen && !k.Witnessed {
 		return plan.Refuse(plan.ReasonVersionTooNew, plan.Messagef(
-			"%s is named by no other node: that it has been known for %s counts from when a second one is offered it, or runs it", version, minAge))
+			"only one node names %s: its minimum age of %s begins when a second node is offered it, or runs it", version, minAge))
 	}
 	since := k.Since
 	if !k.Seen || since.After(now) {
@@ -70,5 +70,5 @@ func young(version string, minAge time.Duration, k Known, now time.Time) plan.Re
 		return plan.Refusal{}
 	}
 	return plan.Refusal{Reason: plan.ReasonVersionTooNew, Again: end,
-		Message: plan.Messagef("%s was first seen %s and must be known for %s", version, plan.Clock(since), minAge).Until(end)}
+		Message: plan.Messagef("%s was first seen %s; the policy wants it known for %s", version, plan.Clock(since), minAge).Until(end)}
 }

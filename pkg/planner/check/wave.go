@@ -30,22 +30,22 @@ func (w *Wave) has(version string) bool {
 // agent says moves nothing but its own node.
 func (w *Wave) HeldUp(v *lifecycle.View, group string) plan.Refusal {
 	refuse := func(format string, args ...any) plan.Refusal {
-		return plan.Refuse(plan.ReasonAfterGroup, plan.Messagef("group %s goes first, and "+format, append([]any{group, v.Name, w.Version}, args...)...).Dated())
+		return plan.Refuse(plan.ReasonAfterGroup, plan.Messagef("waits for group %s: "+format, append([]any{group, v.Name, w.Version}, args...)...).Dated())
 	}
 	r := &v.Marks.Report
 	switch {
 	case v.OSVersion != r.Current && r.Current != "" && w.has(r.Current) && !w.has(v.OSVersion):
-		return refuse("only its agent, not its kubelet, says that %s in it runs %s")
+		return refuse("of %s only the agent, not the kubelet, reports %s")
 	case len(v.Problems) > 0 || !w.has(v.OSVersion):
-		return refuse("%s in it does not run %s yet")
+		return refuse("%s does not run %s yet")
 	case v.Disrupted() || v.Phase() == intent.PhaseResetting || !v.Ready:
-		return refuse("%s in it is not back in service with %s yet")
+		return refuse("%s is not back in service with %s yet")
 	}
 	end := w.since(v).Add(w.Soak)
 	if !v.Now.Before(end) {
 		return plan.Refusal{}
 	}
-	held := refuse("%s in it must run %s until %s", plan.Clock(end))
+	held := refuse("%s must run %s until %s", plan.Clock(end))
 	held.Again, held.Message = end, held.Message.Until(end)
 	return held
 }
@@ -72,8 +72,8 @@ func (w *Wave) since(v *lifecycle.View) time.Time {
 // NoNode says why a group that has no node holds the others up: it shows nothing of a version.
 func NoNode(group string, members int) plan.Refusal {
 	if members == 0 {
-		return plan.Refuse(plan.ReasonAfterGroup, plan.Messagef("group %s goes first, and no node is in it", group).Dated())
+		return plan.Refuse(plan.ReasonAfterGroup, plan.Messagef("waits for group %s: it has no node", group).Dated())
 	}
 	return plan.Refuse(plan.ReasonAfterGroup,
-		plan.Messagef("group %s goes first, and all of its nodes are on their way out of the cluster", group).Dated())
+		plan.Messagef("waits for group %s: all of its nodes are leaving the cluster", group).Dated())
 }

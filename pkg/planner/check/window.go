@@ -32,7 +32,7 @@ func WindowAt(r *policy.Rules, now time.Time, takes func(enough time.Duration) t
 			w.Stage.Message = frozen.Until(w.Freeze.To)
 		}
 	case !w.Open && w.Opens.IsZero():
-		w.Disrupt = plan.Refuse(plan.ReasonWindowClosed, plan.Messagef("the window is closed, and does not open again in years"))
+		w.Disrupt = plan.Refuse(plan.ReasonWindowClosed, plan.Messagef("the window is closed and does not open again within years"))
 	case !w.Open:
 		w.Again = w.Opens
 		w.Disrupt = plan.Refuse(plan.ReasonWindowClosed, plan.Messagef("the window opens %s", plan.Clock(w.Opens)).Until(w.Opens))
@@ -54,7 +54,7 @@ func WindowAt(r *policy.Rules, now time.Time, takes func(enough time.Duration) t
 func tooShort(r *policy.Rules, now, ends time.Time, takes func(enough time.Duration) time.Duration) plan.Refusal {
 	left := ends.Sub(now)
 	if needs := takes(left); needs > left && needs < Longest(r.Calendar) {
-		return plan.Refuse(plan.ReasonWindowTooShort, plan.Messagef("the window closes %s, and an update takes %s here", plan.Clock(ends), needs).
+		return plan.Refuse(plan.ReasonWindowTooShort, plan.Messagef("the window closes %s, and an update takes %s", plan.Clock(ends), needs).
 			Until(r.Calendar.At(ends).Opens))
 	}
 	return plan.Refusal{}

@@ -48,7 +48,7 @@ func (v *View) tired() plan.Refusal {
 		return plan.Refusal{}
 	}
 	return plan.Refusal{Reason: plan.ReasonBackingOff, Again: until, Message: plan.Messagef(
-		"%d attempts ended here without success within %s, the last by %s; the next begins after %s, or at once with the annotation %s",
+		"%d attempts without success within %s here, the last by %s; the next begins after %s, or at once with the annotation %s",
 		count, within, v.unsuccessful(0).Reason, plan.Clock(until), marker.KeyRetry).Dated().Until(until)}
 }
 

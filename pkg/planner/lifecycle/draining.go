@@ -25,14 +25,14 @@ func rebootedEarly(in *Input) Next {
 	if !in.rebooted() {
 		return Next{}
 	}
-	return in.askReboot(plan.LookNone, plan.ReasonRebootedEarly, "the node was rebooted by somebody else after the cordon")
+	return in.askReboot(plan.LookNone, plan.ReasonRebootedEarly, "the node rebooted after its cordon, before it was asked to")
 }
 
 // uncordonedOrPaused gives a node back that its user takes back.
 func uncordonedOrPaused(in *Input) Next {
 	switch {
 	case !in.Unschedulable:
-		return in.giveBack(plan.ReasonCordonTaken, "somebody uncordoned the node", false)
+		return in.giveBack(plan.ReasonCordonTaken, "a user uncordoned the node", false)
 	case in.Marks.Paused:
 		return in.giveBack(plan.ReasonPaused, "paused: "+orNoReason(in.Marks.PausedReason), false)
 	}
@@ -76,7 +76,7 @@ func agentLost(in *Input) Next {
 	if !d.passed {
 		return none(d.again)
 	}
-	return in.giveBack(plan.ReasonAgentLost, fmt.Sprintf("the node is well, and no agent pod has been Ready on it for %s: nothing could be asked of its host",
+	return in.giveBack(plan.ReasonAgentLost, fmt.Sprintf("no agent pod has been Ready on the node for %s, though its kubelet is",
 		agentPatience), in.AgentsReady)
 }
 
@@ -162,7 +162,7 @@ func drainUnled(in *Input) Next {
 	case in.Now.Before(end), in.PassedOver && !in.WatchedSince.After(end):
 		return Next{}
 	case in.PassedOver:
-		return in.giveBack(plan.ReasonDrainDeadline, "no controller led when the time of its drain was over", false)
+		return in.giveBack(plan.ReasonDrainDeadline, "no controller was leading when the time of the drain ended", false)
 	}
 	return in.waitDraining(in.Now.Add(time.Second))
 }
@@ -198,7 +198,7 @@ func awaitBalancers(in *Input) Next {
 		return Next{}
 	}
 	next := in.wait(intent.PhaseDraining, plan.ReasonLeavingBalancers,
-		plan.Messagef("load balancers have until %s to send nothing to the node any more", plan.Clock(end)).Until(end))
+		plan.Messagef("load balancers have until %s to take the node out", plan.Clock(end)).Until(end))
 	next.Again = plan.Earliest(in.Now, next.Again, end)
 	return next
 }
@@ -249,7 +249,7 @@ func (v *View) drainWait() plan.Refusal {
 	case cmp.Or(d.Hopeless, d.Blocked) != "":
 		return plan.Refuse(plan.ReasonEvictionBlocked, plan.Text(cmp.Or(d.Hopeless, d.Blocked)))
 	case d.Remaining == 0:
-		return plan.Refuse(plan.ReasonAgentNotReady, plan.Text("drained; no agent pod is Ready on the node"))
+		return plan.Refuse(plan.ReasonAgentNotReady, plan.Text("drained, but no agent pod is Ready on the node"))
 	case d.Awaited != "":
 		return plan.Refuse(plan.ReasonPodAwaited, plan.Text(d.Awaited))
 	default:
@@ -279,5 +279,5 @@ func (v *View) evictionsSpent() bool { return v.Evicted >= v.Rules.Eviction.PerH
 
 // evictionLimit says that as many pods were evicted from a node as may be, as they are if one comes back each time.
 func (v *View) evictionLimit() string {
-	return fmt.Sprintf("%d pods were evicted from the node within an hour, and no more may be: look for one that is made anew there, or raise drain.evictionsPerHour", v.Evicted)
+	return fmt.Sprintf("%d pods were evicted from the node within an hour, the most that drain.evictionsPerHour allows: look for a pod that comes back to the node each time, or raise the limit", v.Evicted)
 }

@@ -20,7 +20,7 @@ func correctClock(in *Input) Next {
 	}
 	c := in.keep()
 	c.Marks.Failure.RetryAfter = in.Now.Truncate(time.Second).Add(in.Settings.RetryMax)
-	return in.do(intent.ActNote, plan.ReasonClockCorrected, "the time of the next try was implausibly far away", c)
+	return in.do(intent.ActNote, plan.ReasonClockCorrected, "the next try was set by a clock that ran ahead: it is brought forward", c)
 }
 
 // idleRefused asks all that keeps a node by itself from staging.
@@ -46,7 +46,7 @@ func notBottlerocket(v *View) plan.Refusal {
 	if v.AgentReady || v.BootID == "" || v.OSVersion != "" {
 		return plan.Refusal{}
 	}
-	return plan.Refuse(plan.ReasonInterfaceUnsupported, plan.Messagef("the kubelet does not call its host Bottlerocket: take the label off"))
+	return plan.Refuse(plan.ReasonInterfaceUnsupported, plan.Messagef("the kubelet reports another operating system than Bottlerocket: remove the label"))
 }
 
 func agentAbsent(v *View) plan.Refusal {
@@ -69,7 +69,7 @@ func agentError(v *View) plan.Refusal {
 		return plan.Refuse(plan.ReasonAnotherUpdater, plan.Messagef("%s; a reboot, or taking that back on the host, ends it", message))
 	case marker.ReasonInterfaceUnsupported:
 		return plan.Refuse(plan.ReasonInterfaceUnsupported,
-			plan.Messagef("%s; replace the node by one with a newer image, or take the label off", message))
+			plan.Messagef("%s; replace the node by one with a newer image, or remove the label", message))
 	}
 	return plan.Refuse(plan.ReasonHostError, plan.Text(message))
 }
@@ -92,7 +92,7 @@ func versionsDiffer(v *View) plan.Refusal {
 		return plan.Refusal{}
 	}
 	return plan.Refuse(plan.ReasonBootUnconfirmed, plan.Messagef(
-		"of the same boot the kubelet says that %s runs, and the agent that %s does: see which is true on the host", v.OSVersion, r.Current))
+		"of the same boot the kubelet reports version %s and the agent %s: look at the host", v.OSVersion, r.Current))
 }
 
 // upToDate tells a node that has what is offered from one that is held at a version which isn't offered yet.
@@ -102,7 +102,7 @@ func upToDate(v *View) plan.Refusal {
 		return plan.Refusal{}
 	}
 	if hold := v.Settings.Versions.Hold; hold != "" && marker.CompareVersions(r.Current, hold) < 0 {
-		return plan.Refuse(plan.ReasonHeld, plan.Messagef("runs %s; %s, at which the policy holds the fleet, is not offered to it yet", r.Current, hold))
+		return plan.Refuse(plan.ReasonHeld, plan.Messagef("runs %s; the policy holds the fleet at %s, which is not offered to it yet", r.Current, hold))
 	}
 	return plan.Refuse(plan.ReasonUpToDate, plan.Messagef("runs %s and nothing newer is offered", r.Current))
 }
@@ -116,7 +116,7 @@ func (v *View) Lower(version string) plan.Refusal {
 		return plan.Refusal{}
 	}
 	return plan.Refuse(plan.ReasonLowerVersionOffered,
-		plan.Messagef("runs %s and is offered the lower %s, which is no target unless the policy says so", current, version))
+		plan.Messagef("runs %s and is offered the lower %s: set versions.downgrade in the policy to allow that", current, version))
 }
 
 // backingOff is why the offered version has to wait: it failed here, or isn't newer than all that did.
@@ -128,7 +128,7 @@ func backingOff(v *View) plan.Refusal {
 		return plan.Refusal{}
 	}
 	return plan.Refusal{Reason: plan.ReasonBackingOff, Again: f.RetryAfter, Message: plan.Messagef(
-		"%s failed here (%d in a row, last %s: %s); tried again after %s, or at once with the annotation %s",
+		"the update to %s failed %d times in a row here, last by %s: %s; it is tried again after %s, or at once with the annotation %s",
 		offered, f.Count, f.Reason, f.Message, plan.Clock(f.RetryAfter), marker.KeyRetry).Dated().Until(f.RetryAfter)}
 }
 
@@ -148,7 +148,7 @@ func handsOff(v *View) plan.Refusal {
 		return plan.Refusal{Again: end}
 	}
 	return plan.Refusal{Reason: plan.ReasonHandsOff, Again: end, Message: plan.Messagef(
-		"somebody took the operator's cordon away a short while ago; the node is left alone for %s", v.Settings.HandsOff).Until(end)}
+		"a user uncordoned the node during its update; the operator leaves it alone for %s", v.Settings.HandsOff).Until(end)}
 }
 
 func notReady(v *View) plan.Refusal {
@@ -162,5 +162,5 @@ func leavingCluster(v *View) plan.Refusal {
 	if v.Leaving == "" {
 		return plan.Refusal{}
 	}
-	return plan.Refuse(plan.ReasonBeingRemoved, plan.Messagef("the node is on its way out of the cluster: %s", v.Leaving))
+	return plan.Refuse(plan.ReasonBeingRemoved, plan.Messagef("the node is leaving the cluster: %s", v.Leaving))
 }

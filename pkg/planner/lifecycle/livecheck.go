@@ -17,7 +17,7 @@ func (v *View) check(q plan.LiveCheck, since time.Time, waiting plan.Reason) (*f
 	if found != nil && (found.For != q.For || found.At.Before(since)) {
 		found = nil
 	}
-	r, message := waiting, plan.Messagef("what must be well is looked at")
+	r, message := waiting, plan.Messagef("the operator is looking")
 	if found != nil {
 		switch {
 		case found.Well():

@@ -204,7 +204,7 @@ func (v *View) fence() Next {
 	if !v.Slot || v.Disrupted() {
 		return Next{}
 	}
-	const message = "the node holds a slot that it does not need; it is freed"
+	const message = "the node holds a slot that it does not need: the slot is freed"
 	phase := v.Phase()
 	if v.freedByLook() {
 		return v.releaseFenced()
@@ -227,7 +227,7 @@ func (v *View) fence() Next {
 func (v *View) freedByLook() bool { return v.WriteTrouble != nil && v.Phase() != intent.PhasePrepared }
 
 func (v *View) releaseFenced() Next {
-	next := v.do(intent.ActRelease, plan.ReasonSlotOrphaned, "the node holds a slot that it does not need; it is freed", nil).freeing(true)
+	next := v.do(intent.ActRelease, plan.ReasonSlotOrphaned, "the node holds a slot that it does not need: the slot is freed", nil).freeing(true)
 	next.Step.Before = plan.LookFenced
 	return next
 }
@@ -237,11 +237,11 @@ func retry(in *Input) Next {
 	if in.Phase() == intent.PhaseIdle && in.says(marker.StateError, marker.ReasonUnrequestedActivation) {
 		c := in.reset()
 		c.retry()
-		return in.do(intent.ActReset, plan.ReasonRetryWanted, "what is activated on the host is undone by the user's wish", c)
+		return in.do(intent.ActReset, plan.ReasonRetryWanted, "the activated update is undone, as the user asked", c)
 	}
 	c := in.keep()
 	c.retry()
-	return in.do(intent.ActRetry, plan.ReasonRetryWanted, "the failure is forgotten by the user's wish", c)
+	return in.do(intent.ActRetry, plan.ReasonRetryWanted, "the failure is forgotten, as the user asked", c)
 }
 
 func unsupported(in *Input) Next {

@@ -111,7 +111,7 @@ func confirming(target string) plan.Message {
 	return plan.Messagef("the agent asks the repository once more for %s before the node is taken out of service", target)
 }
 
-const inPlaceMessage = "the only node of the cluster is rebooted with its workloads left in place"
+const inPlaceMessage = "the only node of the cluster reboots with its workloads in place"
 
 // cordon takes the node out of service. Slot and cordon are taken in this order.
 func (v *View) cordon() Next {

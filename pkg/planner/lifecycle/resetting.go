@@ -16,7 +16,7 @@ func awaitReset(in *Input) Next {
 		return in.do(intent.ActStabilize, plan.ReasonResetDone, "nothing is activated on the host", in.stabilize())
 	case answer == marker.StateError:
 		return in.wait(phase, plan.ReasonHostError, plan.Messagef(
-			"an update is activated on the host, so that any reboot would boot it; the agent could not undo that, and tries again: %s", in.Marks.Report.Message))
+			"an update stays activated on the host, and the next reboot would boot it; the agent tries again to undo that: %s", in.Marks.Report.Message))
 	case !in.AgentReady:
 		return in.wait(phase, plan.ReasonAgentNotReady, plan.Messagef("the host is to be reset; no agent pod is Ready on the node"))
 	}

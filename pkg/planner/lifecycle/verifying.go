@@ -46,7 +46,7 @@ func fellBack(in *Input) Next {
 	if m.Intent.Target == "" || m.Report.Current == m.Intent.Target || in.OSVersion != m.Report.Current || in.BootID != m.Report.BootID {
 		return Next{}
 	}
-	message := fmt.Sprintf("fell back to %s during the soak", m.Report.Current)
+	message := fmt.Sprintf("came back with %s during the soak", m.Report.Current)
 	c := in.soakAgain()
 	c.fail(plan.ReasonRolledBack, message, true)
 	c.Marks.Intent.Target = ""

@@ -33,11 +33,11 @@ func (v *View) unwritten(phase intent.Phase, message string, again time.Time) Ne
 	switch {
 	case lost.over:
 		next.Phase, next.Reason = intent.PhaseLost, plan.ReasonLost
-		next.Message = plan.Messagef("%s; no write to it has succeeded since %s: it counts as Lost until one does, or it is deleted", w.Message, plan.Clock(w.Since))
+		next.Message = plan.Messagef("%s; no write to the Node has succeeded since %s: it counts as Lost until one does, or it is deleted", w.Message, plan.Clock(w.Since))
 	case w.Asking:
-		next.Message = plan.Messagef("%s; it is being written to again; what waits: %s", w.Message, message)
+		next.Message = plan.Messagef("%s; a write is under way; what waits: %s", w.Message, message)
 	default:
-		next.Message = plan.Messagef("%s; tried again after %s; what waits: %s", w.Message, plan.Clock(w.Until), message).Until(w.Until)
+		next.Message = plan.Messagef("%s; the next write is tried after %s; what waits: %s", w.Message, plan.Clock(w.Until), message).Until(w.Until)
 	}
 	next.Again = plan.Earliest(v.Now, again, lost.again)
 	return next
@@ -51,7 +51,7 @@ func (v *View) Mistrust() plan.Refusal {
 		return plan.Refusal{}
 	}
 	return plan.Refusal{Reason: plan.ReasonWriteFailing, Again: w.Calm, Silent: true,
-		Message: plan.Messagef("%s; if no other write fails it may be taken out of service after %s", w.Message, plan.Clock(w.Calm)).Until(w.Calm)}
+		Message: plan.Messagef("%s; if no other write fails the node may be taken out of service after %s", w.Message, plan.Clock(w.Calm)).Until(w.Calm)}
 }
 
 // OutOfReach reports whether a node that is disrupted, or holds a slot, could not be written to for so long that it counts
