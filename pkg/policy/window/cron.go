@@ -61,7 +61,7 @@ func parse(text string) (Cron, error) {
 	case err != nil || !timed:
 		return Cron{}, errors.New("no such macro: give @yearly, @monthly, @weekly, @daily or @hourly, " +
 			"or five fields such as 0 */6 * * *")
-	case s.Next(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)).IsZero():
+	case s.Next(time.Time{}).IsZero():
 		return Cron{}, errors.New("day of month: none of its months has such a day")
 	}
 	// The library marks a field that has a * with its highest bit.

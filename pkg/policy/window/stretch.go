@@ -1,9 +1,6 @@
 package window
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
 // closes is the first moment from t on at which no window is open; false if there is none up to limit.
 func closes(lines []line, t, limit time.Time) (time.Time, bool) {
@@ -20,22 +17,16 @@ func closes(lines []line, t, limit time.Time) (time.Time, bool) {
 	}
 }
 
-// split sorts lines, those first that repeat each week.
+// split parts windows that repeat each week from others.
 func split(lines []line) (weekly repeating, others []line) {
-	slices.SortStableFunc(lines, func(a, b line) int {
-		switch wa, wb := a.Schedule.weekly(), b.Schedule.weekly(); {
-		case wa == wb:
-			return 0
-		case wa:
-			return -1
+	for _, l := range lines {
+		if l.Schedule.weekly() {
+			weekly = append(weekly, l)
+		} else {
+			others = append(others, l)
 		}
-		return 1
-	})
-	n := 0
-	for n < len(lines) && lines[n].Schedule.weekly() {
-		n++
 	}
-	return lines[:n], lines[n:]
+	return weekly, others
 }
 
 // repeating are windows that repeat each week, or each day, while no clock is changed.
