@@ -10,7 +10,7 @@ import (
 // settle waits for a command that this process asked for and that hasn't shown its end yet.
 func settle(v View, c Command) (Step, bool) {
 	a := v.Asked
-	if a.Command == "" || a.Command != c {
+	if a.Command != c {
 		return Step{}, false
 	}
 	if v.Host.Locked {

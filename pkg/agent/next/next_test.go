@@ -217,6 +217,7 @@ func TestDecidePrepare(t *testing.T) {
 		{"another intent's command takes longer", []change{affirmed, askedFor("6", next.CommandPrepare, "t1"), locked(26 * time.Minute)}, "say error: the host has been busy..."},
 		{"another intent's command is none of its own", []change{affirmed, askedFor("6", next.CommandPrepare, "t1")}, "ask prepare"},
 		{"nor is how that ended", []change{affirmed, askedFor("6", next.CommandPrepare, "t1"), host(next.HostAvailable, failed(next.CommandPrepare, "disk"))}, "ask refresh"},
+		{"beside its refresh", []change{affirmed, asked(next.CommandRefresh, "t1")}, "ask prepare"},
 		{"after its refresh", []change{affirmed, asked(next.CommandRefresh, "t0")}, "ask prepare"},
 		{"somebody else's command takes long", []change{locked(20 * time.Minute)}, "wait"},
 		{"somebody else's command takes too long", []change{locked(26 * time.Minute)}, "say error: the host has been busy..."},
