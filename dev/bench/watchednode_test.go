@@ -15,7 +15,7 @@ type watchedNode struct {
 
 	mu sync.Mutex
 	// shown is what the watch showed last, answered what the last accepted write brought back.
-	shown, answered agent.Seen
+	shown, answered agent.Snapshot
 	// written are accepted reports; failed are reads and reports that came to nothing, for whatever reason.
 	written, failed int
 	// changed is closed when any of that changes.
@@ -27,7 +27,7 @@ var _ agent.Node = (*watchedNode)(nil)
 func watched(n agent.Node) *watchedNode { return &watchedNode{Node: n, changed: make(chan struct{})} }
 
 // Get implements agent.Node.
-func (a *watchedNode) Get(ctx context.Context) (*agent.Seen, error) {
+func (a *watchedNode) Get(ctx context.Context) (*agent.Snapshot, error) {
 	s, err := a.Node.Get(ctx)
 	a.note(func() {
 		if err != nil {
@@ -38,7 +38,7 @@ func (a *watchedNode) Get(ctx context.Context) (*agent.Seen, error) {
 }
 
 // Patch implements agent.Node.
-func (a *watchedNode) Patch(ctx context.Context, p agent.Patch) (*agent.Seen, error) {
+func (a *watchedNode) Patch(ctx context.Context, p agent.Patch) (*agent.Snapshot, error) {
 	s, err := a.Node.Patch(ctx, p)
 	a.note(func() {
 		if err != nil {
@@ -52,8 +52,8 @@ func (a *watchedNode) Patch(ctx context.Context, p agent.Patch) (*agent.Seen, er
 }
 
 // Watch implements agent.Node.
-func (a *watchedNode) Watch(ctx context.Context, seen func(*agent.Seen)) {
-	a.Node.Watch(ctx, func(s *agent.Seen) {
+func (a *watchedNode) Watch(ctx context.Context, seen func(*agent.Snapshot)) {
+	a.Node.Watch(ctx, func(s *agent.Snapshot) {
 		if s != nil {
 			a.note(func() { a.shown = *s })
 		}

@@ -195,13 +195,13 @@ func (s *agentSink) replace(objects []runtime.Object) {
 		s.see(o)
 	}
 	if len(objects) == 0 {
-		s.agent.See(nil)
+		s.agent.Update(nil)
 	}
 }
 
 func (s *agentSink) event(e apiserver.Event) {
 	if e.Type == watch.Deleted {
-		s.agent.See(nil)
+		s.agent.Update(nil)
 		return
 	}
 	s.see(e.Object)
@@ -210,7 +210,7 @@ func (s *agentSink) event(e apiserver.Event) {
 func (s *agentSink) see(o runtime.Object) {
 	// A watch of a node that isn't the token's any more is ended by the proxy.
 	if n, ok := o.(*corev1.Node); ok && string(n.UID) == s.a.identity.NodeUID {
-		s.agent.See(agent.SeenOf(&n.ObjectMeta))
+		s.agent.Update(agent.SnapshotOf(&n.ObjectMeta))
 	}
 }
 
@@ -252,7 +252,7 @@ func (x *proxied) live(ctx context.Context) (*corev1.Node, error) {
 }
 
 // Get is for agent.Node.
-func (x *proxied) Get(ctx context.Context) (*agent.Seen, error) {
+func (x *proxied) Get(ctx context.Context) (*agent.Snapshot, error) {
 	if err := x.arrive(); err != nil {
 		return nil, err
 	}
@@ -260,11 +260,11 @@ func (x *proxied) Get(ctx context.Context) (*agent.Seen, error) {
 	if err != nil {
 		return nil, err
 	}
-	return agent.SeenOf(&n.ObjectMeta), nil
+	return agent.SnapshotOf(&n.ObjectMeta), nil
 }
 
 // Patch is for agent.Node.
-func (x *proxied) Patch(ctx context.Context, patch agent.Patch) (*agent.Seen, error) {
+func (x *proxied) Patch(ctx context.Context, patch agent.Patch) (*agent.Snapshot, error) {
 	w := x.p.w
 	body, err := patch.Body()
 	if err != nil {
@@ -301,14 +301,14 @@ func (x *proxied) Patch(ctx context.Context, patch agent.Patch) (*agent.Seen, er
 		w.note(x.p.name, "the proxy's answer is lost")
 		return nil, apiserver.ConnectionLost(apiserver.Request{Verb: "patch", Resource: "nodes", Name: n.Name})
 	}
-	return agent.SeenOf(&n.ObjectMeta), nil
+	return agent.SnapshotOf(&n.ObjectMeta), nil
 }
 
 // Watch is for agent.Node; the feed shows what it would.
-func (x *proxied) Watch(context.Context, func(*agent.Seen)) {}
+func (x *proxied) Watch(context.Context, func(*agent.Snapshot)) {}
 
-// Hears is for agent.Node.
-func (x *proxied) Hears() error {
+// WatchErr is for agent.Node.
+func (x *proxied) WatchErr() error {
 	if x.p.w.now.Before(x.p.w.proxyDown) {
 		return apierrors.NewServiceUnavailable("no proxy answers")
 	}

@@ -13,39 +13,39 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/telemetry"
 )
 
-// ErrSocketReplaced ends Run: the socket that was mounted into this pod leads nowhere any more. A
-// restart of the pod mounts the one that the host made since.
+// ErrSocketReplaced ends Run: the socket that was mounted into this pod is not the host's any more. A restart of the
+// pod mounts the new one.
 var ErrSocketReplaced = errors.New("the host has replaced its API socket, only a restart mounts the new one")
 
-// Agent is the loop of one node. Turn and Run are for one goroutine; See, Ready and Healthy for any.
+// Agent is the loop of one node. Turn and Run are for one goroutine; Update, Ready and Healthy for any.
 type Agent struct {
 	cfg Config
 	log logrus.FieldLogger
 
 	mu sync.Mutex
-	// newest is the latest version of the node that is known; nil when there is none.
-	newest *Seen
-	// arrivals counts what See took over.
-	arrivals int
-	probes   probes
+	// newest is the latest known state of the node; nil when there is none.
+	newest *Snapshot
+	// updates counts what Update took over.
+	updates int
+	probes  probes
 
 	wake chan struct{}
 
-	// The rest belongs to Turn.
+	// What follows belongs to Turn.
 
 	memory next.Memory
-	// mustLook: what is known of the node was found to be old, or a write's fate is open.
+	// mustLook: what is known of the node was found to be old, or a write may not have happened.
 	mustLook bool
-	// lookAt is when the node is to be read live.
+	// lookAt is when the node is read live next.
 	lookAt time.Time
-	// written is the answer that was accepted last.
+	// written is the last answer that was accepted.
 	written string
-	// factsSince is since when the facts on the node have been wrong.
+	// factsSince is when the facts on the node were first found to be wrong; zero if they are right.
 	factsSince time.Time
-	// unreadable is what couldn't be read of the intent, as logged last.
+	// unreadable is what could not be read of the intent, as it was logged last.
 	unreadable string
 
-	looking, writing, hosting pace
+	looking, writing, hosting backoff
 	goneSince                 time.Time
 	goneLooks                 int
 }
@@ -64,7 +64,7 @@ func New(cfg Config) (*Agent, error) {
 func (a *Agent) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var watch sync.WaitGroup
-	watch.Go(func() { a.cfg.Node.Watch(ctx, a.See) })
+	watch.Go(func() { a.cfg.Node.Watch(ctx, a.Update) })
 	defer watch.Wait()
 	defer cancel()
 
@@ -88,12 +88,12 @@ func (a *Agent) Run(ctx context.Context) error {
 	}
 }
 
-// Woken returns the channel that asks for a turn before the last one's pause is over.
+// Woken returns the channel that asks for a turn before the pause of the last one is over.
 func (a *Agent) Woken() <-chan struct{} { return a.wake }
 
-// See takes in what a watch saw of the node; nil means that it is gone. It wakes Run if the marks are
-// others than before. What is older than what is known is dropped.
-func (a *Agent) See(s *Seen) {
+// Update takes over what a watch shows of the node; nil means that it is gone. It wakes Run if the marks changed. What
+// is older than what is known is dropped.
+func (a *Agent) Update(s *Snapshot) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	old := a.newest
@@ -101,7 +101,7 @@ func (a *Agent) See(s *Seen) {
 		return
 	}
 	a.newest = s
-	a.arrivals++
+	a.updates++
 	if s == nil && old == nil || s != nil && s.sameMarks(old) {
 		return
 	}
@@ -111,24 +111,24 @@ func (a *Agent) See(s *Seen) {
 	}
 }
 
-// look returns the newest version of the node: what is known, or a live one if that is due.
-func (a *Agent) look(ctx context.Context, now time.Time) (*Seen, error) {
+// look returns the newest state of the node: the known one, or a live one if that is due.
+func (a *Agent) look(ctx context.Context, now time.Time) (*Snapshot, error) {
 	a.mu.Lock()
-	known, arrivals := a.newest, a.arrivals
+	known, updates := a.newest, a.updates
 	a.mu.Unlock()
 	if known != nil && !a.mustLook && now.Before(a.lookAt) {
 		return known, nil
 	}
 	got, err := a.cfg.Node.Get(ctx)
 	if err != nil {
-		// What this process has begun goes on by what is known: the controller takes it back no more, and the node serves
-		// nothing meanwhile.
+		// What this process has begun goes on without a live look: the controller doesn't cancel it any more, and the node
+		// is out of service meanwhile.
 		if known == nil || a.mustLook && !a.begun(known) {
 			return nil, err
 		}
-		// This was only to make sure, so it can wait until the proxy answers again.
+		// The look was only a precaution, so it can wait until the proxy answers again.
 		a.log.WithField(telemetry.FieldError, err).Debug("Could not read the node live")
-		a.lookAt = now.Add(paceMost)
+		a.lookAt = now.Add(backoffMost)
 		return known, nil
 	}
 	a.looking.over()
@@ -136,23 +136,23 @@ func (a *Agent) look(ctx context.Context, now time.Time) (*Seen, error) {
 	a.lookAt = now.Add(jitter(a.cfg.LiveEvery, 0.1, a.cfg.Rand()))
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	// A live read counts even if its resource version is lower: a restored etcd counts from the past.
-	// Only what arrived during the read may be newer.
-	if a.newest == nil || a.arrivals == arrivals || a.newest.UID == got.UID && got.newerThan(a.newest) {
+	// A live read counts even if its resource version is lower: those of a restored etcd begin in the past. Only an update
+	// during the read may be newer.
+	if a.newest == nil || a.updates == updates || a.newest.UID == got.UID && got.newerThan(a.newest) {
 		a.newest = got
 	}
 	a.probes.node = true
 	return a.newest, nil
 }
 
-// begun reports whether this process wrote busy for the intent that stands there.
-func (a *Agent) begun(known *Seen) bool {
+// begun reports whether this process wrote busy for the intent on the node.
+func (a *Agent) begun(known *Snapshot) bool {
 	id := known.Annotations[string(marker.KeyIntentID)]
 	return id != "" && a.memory.IsAffirmed(id)
 }
 
-// adopt takes in the answer to an own write.
-func (a *Agent) adopt(s *Seen) {
+// adopt takes over the answer to a write of this agent.
+func (a *Agent) adopt(s *Snapshot) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.newest == nil || s.newerThan(a.newest) {

@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	// firstLook is when a host is looked at after it was asked for something.
+	// firstLook is how long after a command the host is looked at.
 	firstLook = 100 * time.Millisecond
-	// lockedPause is for a host that is busy with another command, askPause for any other no.
+	// lockedPause follows a refusal because of another command's lock, askPause any other failure.
 	lockedPause = 2 * time.Second
 	askPause    = time.Second
 )
 
-// ask puts one command to the host and remembers it.
+// ask sends one command to the host and remembers it. It returns how long to pause.
 func (a *Agent) ask(ctx context.Context, v next.View, c next.Command) time.Duration {
 	log := a.log.WithFields(logrus.Fields{
 		telemetry.FieldCommand: c,
@@ -33,27 +33,27 @@ func (a *Agent) ask(ctx context.Context, v next.View, c next.Command) time.Durat
 		log.Info("Asking the host")
 	}
 	now := a.cfg.Now()
-	a.memory.Asking(v, now, c)
+	a.memory.Sending(v, now, c)
 	err := a.cfg.Host.Start(ctx, c)
 	if err != nil {
 		a.cfg.Metrics.hostErrors.WithLabelValues(string(c)).Inc()
 		log = log.WithField(telemetry.FieldError, err)
 	}
-	heard, refused := heardOf(err)
-	a.memory.Answered(v, now, c, heard, refused.Why, refused.Body, jitter(a.cfg.RefreshEvery, 0.1, a.cfg.Rand()))
+	result := resultOf(err)
+	a.memory.Sent(v, now, c, result, jitter(a.cfg.RefreshEvery, 0.1, a.cfg.Rand()))
 	switch {
-	case heard == next.HeardNo:
+	case result.Delivery == next.NotDelivered:
 		log.Warn("The host could not be asked")
 	case c == next.CommandReboot:
 		if err != nil {
 			log.Warn("The host may reboot although it did not say so")
 		}
 		return firstLook
-	case heard == next.HeardYes:
+	case result.Delivery == next.Delivered:
 		return firstLook
-	case heard == next.HeardMaybe:
-		log.Warn("It is open if the host heard the command")
-	case refused.Why == next.RefusedLocked:
+	case result.Delivery == next.DeliveryUnknown:
+		log.Warn("The host may have received the command")
+	case result.Why == next.RefusedLocked:
 		log.Debug("The host is busy with another command")
 		return lockedPause
 	default:
@@ -62,19 +62,19 @@ func (a *Agent) ask(ctx context.Context, v next.View, c next.Command) time.Durat
 	return askPause
 }
 
-// heardOf tells what an error says about the command: only a refusal, an answer that it came too late and a socket that
-// leads nowhere prove that it was not begun.
-func heardOf(err error) (next.Heard, platform.RefusedError) {
+// resultOf returns what an error says about the command: only a refusal, an answer that it came too late and a socket
+// that leads nowhere prove that it was not begun.
+func resultOf(err error) next.Result {
 	var refused *platform.RefusedError
 	var gone *platform.GoneError
-	var unheard *platform.UnheardError
+	var late *platform.NotStartedError
 	switch {
 	case err == nil:
-		return next.HeardYes, platform.RefusedError{}
-	case errors.As(err, &gone), errors.As(err, &unheard):
-		return next.HeardNo, platform.RefusedError{}
+		return next.Result{Delivery: next.Delivered}
+	case errors.As(err, &gone), errors.As(err, &late):
+		return next.Result{Delivery: next.NotDelivered}
 	case errors.As(err, &refused):
-		return next.HeardRefused, *refused
+		return next.Result{Delivery: next.DeliveryRefused, Why: refused.Why, Body: refused.Body}
 	}
-	return next.HeardMaybe, platform.RefusedError{}
+	return next.Result{Delivery: next.DeliveryUnknown}
 }

@@ -13,11 +13,11 @@ import (
 const (
 	// DefaultRefreshEvery is how often a host is asked to look for updates.
 	DefaultRefreshEvery = 30 * time.Minute
-	// DefaultLiveEvery is how often the node is read besides the watch.
+	// DefaultLiveEvery is how often the node is read live besides the watch.
 	DefaultLiveEvery = 10 * time.Minute
 )
 
-// Config is what an Agent is made of. Node, Host and Log are needed.
+// Config is what New needs. Node, Host and Log have no default.
 type Config struct {
 	Node Node
 	Host platform.Host
@@ -28,10 +28,11 @@ type Config struct {
 	RefreshEvery time.Duration
 	// LiveEvery defaults to DefaultLiveEvery, with the same jitter.
 	LiveEvery time.Duration
-	// Metrics defaults to metrics that nobody collects.
+	// Metrics defaults to metrics that are not registered.
 	Metrics *Metrics
-	// Now defaults to time.Now, Rand, which returns numbers from 0 to 1, to math/rand's.
-	Now  func() time.Time
+	// Now defaults to time.Now.
+	Now func() time.Time
+	// Rand returns numbers from 0 to 1; it defaults to math/rand's.
 	Rand func() float64
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/platform"
 )
 
-// death ends a process in front of or behind one request of its.
+// death ends a process before or after one of its requests.
 type death struct {
 	count, at int
 	behind    bool
@@ -55,12 +55,12 @@ type mortalNode struct {
 	death *death
 }
 
-func (m mortalNode) Get(ctx context.Context) (s *agent.Seen, err error) {
+func (m mortalNode) Get(ctx context.Context) (s *agent.Snapshot, err error) {
 	m.death.around(func() { s, err = m.memoryNode.Get(ctx) })
 	return s, err
 }
 
-func (m mortalNode) Patch(ctx context.Context, p agent.Patch) (s *agent.Seen, err error) {
+func (m mortalNode) Patch(ctx context.Context, p agent.Patch) (s *agent.Snapshot, err error) {
 	m.death.around(func() { s, err = m.memoryNode.Patch(ctx, p) })
 	return s, err
 }
@@ -83,7 +83,7 @@ func (w *world) mortalTurn() {
 }
 
 func TestProcessMayDieAnywhere(t *testing.T) {
-	// The way without a death tells how many requests there are.
+	// A run without a death shows how many requests there are.
 	whole := theWayWith(t, &death{})
 	for _, behind := range []bool{false, true} {
 		for at := 1; at <= whole; at++ {
@@ -127,8 +127,8 @@ func theWayWith(t *testing.T, d *death) int {
 	return d.count
 }
 
-// Once busy stands, proxies that go away and stay away don't keep a drained node from its reboot, whatever could not be
-// told meanwhile (L2).
+// After busy was accepted, proxies that stay away don't keep a drained node from its reboot, whatever could not be
+// reported meanwhile (L2).
 func TestNoProxyAfterBusy(t *testing.T) {
 	w := newWorld(t)
 	w.reboot()

@@ -20,30 +20,30 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 )
 
-// agreeable is a node that accepts every write and a host that accepts every command and changes by none
-// of them; both remember.
+// agreeable is a node that accepts every write, and a host that accepts every command and changes by none; both record
+// what they accept.
 type agreeable struct {
 	t           *testing.T
 	clock       *clocktesting.FakeClock
 	version     int
 	annotations map[string]string
 	host        next.Host
-	// busy is the intent for which a busy of this run stands, while no other answer was given.
+	// busy is the intent for which this run wrote busy, until it gives another answer.
 	busy     string
 	commands []next.Command
 }
 
-func (a *agreeable) seen() *agent.Seen {
-	return agent.SeenOf(&metav1.ObjectMeta{UID: "uid", ResourceVersion: strconv.Itoa(a.version), Annotations: a.annotations})
+func (a *agreeable) snapshot() *agent.Snapshot {
+	return agent.SnapshotOf(&metav1.ObjectMeta{UID: "uid", ResourceVersion: strconv.Itoa(a.version), Annotations: a.annotations})
 }
 
-func (a *agreeable) Get(context.Context) (*agent.Seen, error) { return a.seen(), nil }
+func (a *agreeable) Get(context.Context) (*agent.Snapshot, error) { return a.snapshot(), nil }
 
-func (a *agreeable) Watch(ctx context.Context, _ func(*agent.Seen)) { <-ctx.Done() }
-func (a *agreeable) Hears() error                                   { return nil }
+func (a *agreeable) Watch(ctx context.Context, _ func(*agent.Snapshot)) { <-ctx.Done() }
+func (a *agreeable) WatchErr() error                                    { return nil }
 
-// Patch also looks at what is sent: S4 as far as the agent itself keeps it.
-func (a *agreeable) Patch(_ context.Context, p agent.Patch) (*agent.Seen, error) {
+// Patch also checks what is sent: S4, as far as the agent itself holds it.
+func (a *agreeable) Patch(_ context.Context, p agent.Patch) (*agent.Snapshot, error) {
 	assert.Equal(a.t, p.ResourceVersion, strconv.Itoa(a.version))
 	body, err := p.Body()
 	assert.NilError(a.t, err)
@@ -79,18 +79,18 @@ func (a *agreeable) Patch(_ context.Context, p agent.Patch) (*agent.Seen, error)
 		}
 	}
 	a.version++
-	return a.seen(), nil
+	return a.snapshot(), nil
 }
 
 func (a *agreeable) Observe(context.Context) (next.Host, error) { return a.host, nil }
 
-// plainVersion and plainWord are what an intent's values may be, told apart from the code under test.
+// plainVersion and plainWord are what an intent's values may be, by other means than the code under test.
 var (
 	plainVersion = regexp.MustCompile(`^\d+\.\d+\.\d+[0-9A-Za-z.+-]*$`)
 	plainWord    = regexp.MustCompile(`^[!-~]+$`)
 )
 
-// Start asserts that what the intent says, taken strictly, asks for the command.
+// Start asserts that the intent, read strictly, asks for the command.
 func (a *agreeable) Start(_ context.Context, c next.Command) error {
 	a.commands = append(a.commands, c)
 	if c == next.CommandRefresh {
@@ -121,8 +121,8 @@ func (a *agreeable) Start(_ context.Context, c next.Command) error {
 	return nil
 }
 
-// FuzzNode: whatever stands on the agent's node, it does nothing on its host that a readable intent
-// doesn't ask for, and writes nothing but its own report, readable.
+// FuzzNode: whatever is on the agent's node, the agent does nothing on its host that no readable intent asks for, and
+// writes nothing but its own report, which can be read.
 func FuzzNode(f *testing.F) {
 	const at, until = "2026-09-20T09:00:00Z", "2026-09-20T11:00:00Z"
 	f.Add("prepare-update", "17", at, until, "1.27.0", "", "", "", "", "b1", "Available", "1.27.0", "", "refresh", byte(3))
@@ -172,7 +172,7 @@ func FuzzNode(f *testing.F) {
 	})
 }
 
-// aHost is a host as the edge promises it: closed states, valid versions.
+// aHost returns a host as the edge promises it: known states, valid versions.
 func aHost(state, chosen, staged, last string, how byte) next.Host {
 	h := next.Host{BootID: "b1", Version: "1.26.1"}
 	if how&16 != 0 {

@@ -76,7 +76,7 @@ func TestHostTroubleIsLoggedOncePerChange(t *testing.T) {
 }
 
 func TestCommandThatIsRefusedForGoodIsAnErrorWithTheHostsWord(t *testing.T) {
-	for _, why := range []next.Refused{next.RefusedState, next.RefusedMissing, next.RefusedFailed} {
+	for _, why := range []next.Refusal{next.RefusedState, next.RefusedMissing, next.RefusedFailed} {
 		t.Run(string(why), func(t *testing.T) {
 			w := newWorld(t)
 			spy := w.spy()
@@ -157,8 +157,8 @@ func TestRebootIsSentOnceWhateverItsAnswer(t *testing.T) {
 	})
 }
 
-// A request that the host certainly did not hear is put to it again, a reboot too, and not after the patience for one
-// that it may have heard.
+// A command that the host certainly did not receive is sent again, a reboot too, without waiting as long as for one
+// that it may have received.
 func TestRequestThatCameTooLateIsSentAgainAtOnce(t *testing.T) {
 	for _, path := range []string{"/actions/refresh-updates", "/actions/prepare-update", "/actions/activate-update", "/actions/reboot"} {
 		t.Run(path, func(t *testing.T) {
@@ -186,7 +186,7 @@ func TestRequestThatCameTooLateIsSentAgainAtOnce(t *testing.T) {
 	})
 }
 
-// A dispatcher that can't be started for want of memory is there all the same, and a refresh that the host did not
+// A host that can't start its dispatcher for lack of memory has one all the same, and a refresh that the host did not
 // begin doesn't make it up to date.
 func TestHostShortOfMemory(t *testing.T) {
 	w := newWorld(t)
@@ -199,8 +199,8 @@ func TestHostShortOfMemory(t *testing.T) {
 	assert.Assert(t, w.clock.Now().Sub(begun) <= 3*time.Minute)
 }
 
-// The first refresh of a boot that is called done without having looked (F34) doesn't make a host up to date: it is
-// told, and tried again within minutes.
+// The first refresh of a boot may be recorded as done without a look (F34). It doesn't make a host up to date: it is
+// reported, and tried again within minutes.
 func TestARefreshThatDidNotLook(t *testing.T) {
 	w := newWorld(t)
 	assert.NilError(t, w.host.SetFaults(hostsim.Fault{ID: hostsim.F34, Count: 1}))

@@ -10,10 +10,10 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/telemetry"
 )
 
-// observe names the look at a host beside the commands, in metrics.
+// observe is the metric label of a look at the host; the others are the commands.
 const observe = "observe"
 
-// Metrics are an agent's.
+// Metrics are those of an agent.
 type Metrics struct {
 	intent     *prometheus.GaugeVec
 	hostErrors *prometheus.CounterVec
@@ -21,14 +21,14 @@ type Metrics struct {
 	lastReport prometheus.Gauge
 }
 
-// What a request to the proxy failed with, as a metric's label.
+// Why a request to the proxy failed, as a metric label.
 const (
 	nodeConflict = "conflict"
 	nodeRefused  = "refused"
 	nodeFailed   = "failed"
 )
 
-// NewMetrics returns metrics that aren't registered yet.
+// NewMetrics returns metrics that are not registered yet.
 func NewMetrics() *Metrics {
 	const subsystem = "agent"
 	m := &Metrics{
@@ -64,7 +64,7 @@ func (m *Metrics) Register(r prometheus.Registerer) {
 	r.MustRegister(m.intent, m.hostErrors, m.nodeErrors, m.lastReport)
 }
 
-func (m *Metrics) seen(i marker.Intent, r marker.Report) {
+func (m *Metrics) asked(i marker.Intent, r marker.Report) {
 	m.intent.Reset()
 	m.intent.WithLabelValues(string(i.Action), string(r.Answer(i.ID))).Set(1)
 }

@@ -13,31 +13,31 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 )
 
-// Node is the agent's own node: all that it sees of Kubernetes. Errors are those of the Kubernetes API,
-// so that a conflict or a refusal can be told apart.
+// Node is the agent's own node: all that it uses of Kubernetes. Errors are those of the Kubernetes API, so that a
+// conflict can be told from a refusal.
 type Node interface {
 	// Get reads the node live.
-	Get(ctx context.Context) (*Seen, error)
+	Get(ctx context.Context) (*Snapshot, error)
 	// Patch writes annotations and returns the node with them.
-	Patch(ctx context.Context, p Patch) (*Seen, error)
-	// Watch calls seen with the node whenever it changes, with nil when it is gone, until ctx ends.
-	Watch(ctx context.Context, seen func(*Seen))
-	// Hears says, as nil, that Watch would show a change that is made now. It doesn't ask: what came through Watch lately
-	// tells.
-	Hears() error
+	Patch(ctx context.Context, p Patch) (*Snapshot, error)
+	// Watch calls update with the node whenever it changes, and with nil when it is gone, until ctx ends.
+	Watch(ctx context.Context, update func(*Snapshot))
+	// WatchErr returns why a change that is made now would not come through Watch; nil if it would. It sends no request:
+	// it goes by what came through Watch lately.
+	WatchErr() error
 }
 
-// Seen is the node as it was at one resource version. It is not changed any more.
-type Seen struct {
+// Snapshot is the node at one resource version. It is immutable.
+type Snapshot struct {
 	UID             string
 	ResourceVersion string
 	// Annotations are the operator's alone.
 	Annotations map[string]string
 }
 
-// SeenOf takes from a node's metadata what an agent needs.
-func SeenOf(m *metav1.ObjectMeta) *Seen {
-	s := &Seen{UID: string(m.UID), ResourceVersion: m.ResourceVersion, Annotations: map[string]string{}}
+// SnapshotOf returns what an agent needs of a node's metadata.
+func SnapshotOf(m *metav1.ObjectMeta) *Snapshot {
+	s := &Snapshot{UID: string(m.UID), ResourceVersion: m.ResourceVersion, Annotations: map[string]string{}}
 	for k, v := range m.Annotations {
 		if strings.HasPrefix(k, marker.Prefix) {
 			s.Annotations[k] = v
@@ -46,9 +46,9 @@ func SeenOf(m *metav1.ObjectMeta) *Seen {
 	return s
 }
 
-// newerThan tells if s is a later version of the node than o. Versions that aren't numbers can't be
-// ordered; then the one that came last counts.
-func (s *Seen) newerThan(o *Seen) bool {
+// newerThan reports whether s is a later state of the node than o. Resource versions that aren't numbers can't be
+// ordered; then the state that came last counts.
+func (s *Snapshot) newerThan(o *Snapshot) bool {
 	if o == nil {
 		return true
 	}
@@ -57,19 +57,19 @@ func (s *Seen) newerThan(o *Seen) bool {
 	return errA != nil || errB != nil || a > b
 }
 
-func (s *Seen) sameMarks(o *Seen) bool {
+func (s *Snapshot) sameMarks(o *Snapshot) bool {
 	return o != nil && s.UID == o.UID && maps.Equal(s.Annotations, o.Annotations)
 }
 
 // Patch is one write of an agent.
 type Patch struct {
-	// ResourceVersion is that of the node that was decided from.
+	// ResourceVersion is that of the state that the write was decided from.
 	ResourceVersion string
-	// Annotations are set, or deleted where the value is nil.
+	// Annotations are set, or removed where the value is nil.
 	Annotations map[marker.Key]*string
 }
 
-// Body is the JSON merge patch that p stands for.
+// Body returns p as a JSON merge patch.
 func (p Patch) Body() ([]byte, error) {
 	type metadata struct {
 		ResourceVersion string                 `json:"resourceVersion"`

@@ -18,10 +18,10 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/telemetry"
 )
 
-// minRefresh keeps a mistake from wearing out the host and the update repository.
+// minRefresh protects the host and the update repository from a mistake.
 const minRefresh = time.Second
 
-// Options are what a command sets.
+// Options are the settings of an agent's process.
 type Options struct {
 	NodeName        string
 	ProxyServer     string
@@ -34,7 +34,7 @@ type Options struct {
 	telemetry.Options
 }
 
-// DefaultOptions are those of the manifest, but for what it must say: the node and the proxy.
+// DefaultOptions returns the options that fit the manifest, which itself gives the node and the proxy.
 func DefaultOptions() Options {
 	return Options{
 		ProxyServerName: ProxyIn("bottlerocket"),
@@ -47,23 +47,27 @@ func DefaultOptions() Options {
 	}
 }
 
-// ProxyIn returns the name of the proxies' Service in a namespace, which is that in their certificate too.
+// ProxyIn returns the DNS name of the proxy's Service in a namespace; the proxy's certificate has the same.
 func ProxyIn(namespace string) string { return "update-operator-proxy." + namespace + ".svc" }
 
-// AddFlags defines the flags on fs, with what o holds as defaults.
+// AddFlags defines the flags on fs, with o's values as defaults.
 func (o *Options) AddFlags(fs *flag.FlagSet) {
-	fs.StringVar(&o.NodeName, "node-name", o.NodeName, "name of the node that this agent runs on (default from the environment: NODE_NAME)")
-	fs.StringVar(&o.ProxyServer, "proxy-server", o.ProxyServer, "https URL of the proxy, best with the Service's cluster IP, which needs no DNS")
-	fs.StringVar(&o.ProxyServerName, "proxy-server-name", o.ProxyServerName, "DNS name that the proxy's certificate must have; also tried if -proxy-server doesn't answer")
+	fs.StringVar(&o.NodeName, "node-name", o.NodeName,
+		"name of the node that this agent runs on (default from the environment: NODE_NAME)")
+	fs.StringVar(&o.ProxyServer, "proxy-server", o.ProxyServer,
+		"https URL of the proxy, best with the Service's cluster IP, which needs no DNS")
+	fs.StringVar(&o.ProxyServerName, "proxy-server-name", o.ProxyServerName,
+		"DNS name that the proxy's certificate must have; also tried if -proxy-server doesn't answer")
 	fs.StringVar(&o.CAFile, "proxy-ca-file", o.CAFile, "file with the proxy's CA, read again when it changes")
 	fs.StringVar(&o.TokenFile, "token-file", o.TokenFile, "file with the token for the proxy, read again when it changes")
 	fs.StringVar(&o.HostSocket, "host-socket", o.HostSocket, "socket of the host's API")
 	fs.StringVar(&o.BootIDFile, "boot-id-file", o.BootIDFile, "file with the boot ID of the host's kernel")
-	fs.DurationVar(&o.RefreshInterval, "refresh-interval", o.RefreshInterval, "how often the host looks for updates, plus or minus a tenth")
+	fs.DurationVar(&o.RefreshInterval, "refresh-interval", o.RefreshInterval,
+		"how often the host looks for updates, plus or minus a tenth")
 	o.Options.AddFlags(fs, "metrics and probes")
 }
 
-// Validate returns an error that names the first flag which can't be used, and what to give instead.
+// Validate returns an error that names the first flag which can't be used, and the remedy.
 func (o Options) Validate() error {
 	for _, f := range []struct{ name, value, remedy string }{
 		{"node-name", o.NodeName, "give it, or set NODE_NAME to spec.nodeName in the pod's environment"},
@@ -88,8 +92,8 @@ func (o Options) Validate() error {
 	return o.Options.Validate()
 }
 
-// bracketed puts an IPv6 address into the brackets that a URL wants: a manifest composes the URL from
-// the Service's host and port, and can't know of which family they are.
+// bracketed returns a URL with its IPv6 address in brackets. The manifest composes the URL from the Service's host and
+// port, and can't know of which family they are.
 func bracketed(server string) string {
 	rest, ok := strings.CutPrefix(server, "https://")
 	if !ok || strings.Contains(rest, "[") || strings.Count(rest, ":") < 2 {
@@ -99,7 +103,8 @@ func bracketed(server string) string {
 	return "https://" + net.JoinHostPort(rest[:at], rest[at+1:])
 }
 
-// lookup finds the proxy's Service by its name. A proxy on the loopback, which is a tunnel's or a test's, has none.
+// lookup returns the function that finds the proxy's Service by its name: none for a proxy on the loopback, which is a
+// tunnel or a test.
 func lookup(server string) func(context.Context, string) ([]string, error) {
 	u, err := url.Parse(bracketed(server))
 	if err != nil || net.ParseIP(u.Hostname()).IsLoopback() {

@@ -59,7 +59,7 @@ func TestFlagsSetOptions(t *testing.T) {
 	assert.Equal(t, set, len(args))
 }
 
-// A manifest can only write https://$(HOST):$(PORT), whatever the Service's address family is.
+// A manifest can only compose https://$(HOST):$(PORT), of whatever family the Service's address is.
 func TestIPv6ProxyServer(t *testing.T) {
 	o := valid()
 	o.ProxyServer = "https://fd00::1:443"

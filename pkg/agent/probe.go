@@ -6,19 +6,19 @@ import (
 	"github.com/pkg/errors"
 )
 
-// stuckAfter is how long a turn may take, or be late, before the loop counts as stuck. Requests to the
-// host and the proxy have timeouts that add up to less.
+// stuckAfter is how long a turn may take, or be late, before the loop counts as stuck. The timeouts of requests to the
+// host and the proxy add up to less.
 const stuckAfter = 5 * time.Minute
 
-// probes is what the probes answer from.
+// probes is the state that the probes report.
 type probes struct {
-	// node: it was seen at least once.
+	// node: the node was read at least once.
 	node bool
-	// host: it was seen, and since then no blindLooks in a row found nothing out.
+	// host: the host was observed, and since then no unreadyAfter looks in a row failed.
 	host bool
-	// blind is why the last looks at the host found nothing out.
-	blind error
-	// due is when the turn under way must have ended, or the next one must have begun.
+	// hostErr is why the last look at the host failed.
+	hostErr error
+	// due is when the current turn must have ended, or the next one begun.
 	due time.Time
 }
 
@@ -34,14 +34,14 @@ func (a *Agent) ended(next time.Time) {
 	a.probes.due = next.Add(stuckAfter)
 }
 
-// blindLooks is how many looks in a row that find nothing out make an agent unready: its facts are old, and
-// nothing that is asked of it comes true.
-const blindLooks = 3
+// unreadyAfter is how many failed looks at the host in a row make an agent unready: its facts are old, and no intent
+// can come true.
+const unreadyAfter = 3
 
-// Ready tells, as nil, that the agent has seen its node through the proxy, would hear of a new intent, and sees its host.
-// It is what a node's update begins with: a node whose agent is deaf would be drained for nothing.
+// Ready returns nil if the agent has read its node through the proxy, would receive a new intent, and observes its
+// host. Nothing starts on a node whose agent is not Ready: it would be drained in vain.
 func (a *Agent) Ready() error {
-	if err := a.cfg.Node.Hears(); err != nil {
+	if err := a.cfg.Node.WatchErr(); err != nil {
 		return err
 	}
 	a.mu.Lock()
@@ -49,15 +49,15 @@ func (a *Agent) Ready() error {
 	switch {
 	case !a.probes.node:
 		return errors.New("the node has not been read through the proxy yet")
-	case !a.probes.host && a.probes.blind != nil:
-		return errors.WithMessage(a.probes.blind, "the host can't be looked at")
+	case !a.probes.host && a.probes.hostErr != nil:
+		return errors.WithMessage(a.probes.hostErr, "the host can't be looked at")
 	case !a.probes.host:
 		return errors.New("the host has not been looked at yet")
 	}
 	return nil
 }
 
-// Healthy tells, as nil, that the loop moves.
+// Healthy returns nil if the loop is not stuck.
 func (a *Agent) Healthy() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -23,12 +23,12 @@ import (
 const (
 	requestTimeout = 20 * time.Second
 	listTimeout    = time.Minute
-	// watchAgain is the pause after a watch that failed, doubled up to watchAgainMost.
+	// watchAgain is the pause after a failed watch, doubled up to watchAgainMost.
 	watchAgain     = 800 * time.Millisecond
 	watchAgainMost = 10 * time.Second
 )
 
-// ProxyConfig says where the proxy is and how the agent and it know each other.
+// ProxyConfig says where the proxy is, and how the agent and the proxy authenticate to each other.
 type ProxyConfig struct {
 	// NodeName is the agent's own node.
 	NodeName string
@@ -36,7 +36,7 @@ type ProxyConfig struct {
 	Server, ServerName string
 	// TokenFile and CAFile may change at any time.
 	TokenFile, CAFile string
-	// Lookup finds the addresses of ServerName when nothing that can be trusted answers at Server; nil: only Server is
+	// Lookup finds the addresses of ServerName when nothing with its certificate answers at Server; nil: only Server is
 	// tried.
 	Lookup func(ctx context.Context, host string) ([]string, error)
 }
@@ -45,12 +45,12 @@ type ProxyConfig struct {
 type Proxy struct {
 	name  string
 	nodes metadata.Getter
-	reach *reach
+	state *watchState
 }
 
 var _ Node = (*Proxy)(nil)
 
-// NewProxy returns the node behind the proxy. It reads both files, but doesn't connect.
+// NewProxy returns the node behind the proxy. It reads both files, and doesn't connect.
 func NewProxy(cfg ProxyConfig) (*Proxy, error) {
 	transport, err := newTransport(cfg)
 	if err != nil {
@@ -61,7 +61,7 @@ func NewProxy(cfg ProxyConfig) (*Proxy, error) {
 		Transport:       transport,
 		BearerTokenFile: cfg.TokenFile,
 		UserAgent:       "bottlerocket-update-agent/" + telemetry.Version,
-		// The agent's own pauses are longer.
+		// The agent has its own pauses, which are longer.
 		QPS: -1,
 	})
 	if err != nil {
@@ -69,24 +69,24 @@ func NewProxy(cfg ProxyConfig) (*Proxy, error) {
 	}
 	return &Proxy{
 		name:  cfg.NodeName,
-		reach: &reach{now: time.Now},
+		state: &watchState{now: time.Now},
 		nodes: client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "nodes"}),
 	}, nil
 }
 
 // Get implements Node.
-func (p *Proxy) Get(ctx context.Context) (*Seen, error) {
+func (p *Proxy) Get(ctx context.Context) (*Snapshot, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	got, err := p.nodes.Get(ctx, p.name, metav1.GetOptions{})
 	if err != nil {
 		return nil, errors.Wrapf(err, "reading node %q", p.name)
 	}
-	return SeenOf(&got.ObjectMeta), nil
+	return SnapshotOf(&got.ObjectMeta), nil
 }
 
 // Patch implements Node.
-func (p *Proxy) Patch(ctx context.Context, patch Patch) (*Seen, error) {
+func (p *Proxy) Patch(ctx context.Context, patch Patch) (*Snapshot, error) {
 	body, err := patch.Body()
 	if err != nil {
 		return nil, err
@@ -97,15 +97,15 @@ func (p *Proxy) Patch(ctx context.Context, patch Patch) (*Seen, error) {
 	if err != nil {
 		return nil, errors.Wrapf(err, "patching node %q", p.name)
 	}
-	return SeenOf(&got.ObjectMeta), nil
+	return SnapshotOf(&got.ObjectMeta), nil
 }
 
-// Watch implements Node with a reflector that keeps nothing. It doesn't wait for the reflector's end,
-// which may be in a pause of a minute that heeds no context.
-func (p *Proxy) Watch(ctx context.Context, seen func(*Seen)) {
-	heard := func(s *Seen) {
+// Watch implements Node with a reflector that stores nothing. It doesn't wait for the reflector's end: that may be in a
+// pause of a minute, which no context interrupts.
+func (p *Proxy) Watch(ctx context.Context, update func(*Snapshot)) {
+	pass := func(s *Snapshot) {
 		if ctx.Err() == nil {
-			seen(s)
+			update(s)
 		}
 	}
 	only := fields.OneTermEqualSelector(metav1.ObjectNameField, p.name).String()
@@ -116,7 +116,7 @@ func (p *Proxy) Watch(ctx context.Context, seen func(*Seen)) {
 			opts.FieldSelector = only
 			list, err := p.nodes.List(ctx, opts)
 			if err != nil {
-				p.reach.failed(err)
+				p.state.failed(err)
 			}
 			return list, err
 		},
@@ -124,38 +124,38 @@ func (p *Proxy) Watch(ctx context.Context, seen func(*Seen)) {
 			opts.FieldSelector = only
 			w, err := p.nodes.Watch(ctx, opts)
 			if err != nil {
-				p.reach.failed(err)
+				p.state.failed(err)
 				return nil, err
 			}
-			p.reach.answered()
-			return watch.Filter(w, p.hear), nil
+			p.state.answered()
+			return watch.Filter(w, p.note), nil
 		},
 	}
-	go cache.NewReflectorWithOptions(source, &metav1.PartialObjectMetadata{}, sink{p.name, heard},
+	go cache.NewReflectorWithOptions(source, &metav1.PartialObjectMetadata{}, sink{p.name, pass},
 		cache.ReflectorOptions{Name: "node", Backoff: &wait.Backoff{
-			// client-go's own goes up to 30 s, twice that with jitter, in which an intent goes unheard.
+			// client-go's default grows to 30 s, twice that with jitter, in which a new intent would wait.
 			Duration: watchAgain, Factor: 2, Steps: 10, Cap: watchAgainMost, Jitter: 1,
 		}}).RunWithContext(ctx)
 	<-ctx.Done()
 }
 
-// hear takes note that something came through the watch. An error that comes through it is its end.
-func (p *Proxy) hear(e watch.Event) (watch.Event, bool) {
+// note keeps account of what comes through the watch. An error ends it.
+func (p *Proxy) note(e watch.Event) (watch.Event, bool) {
 	if e.Type == watch.Error {
-		p.reach.failed(apierrors.FromObject(e.Object))
+		p.state.failed(apierrors.FromObject(e.Object))
 	} else {
-		p.reach.answered()
+		p.state.answered()
 	}
 	return e, true
 }
 
-// Hears implements Node.
-func (p *Proxy) Hears() error { return p.reach.err() }
+// WatchErr implements Node.
+func (p *Proxy) WatchErr() error { return p.state.err() }
 
-// sink passes on what a reflector would store.
+// sink is a store that passes everything on.
 type sink struct {
-	name string
-	seen func(*Seen)
+	name   string
+	update func(*Snapshot)
 }
 
 var _ cache.ReflectorStore = sink{}
@@ -165,7 +165,7 @@ func (s sink) Update(obj any) error { return s.pass(obj) }
 func (s sink) Resync() error        { return nil }
 
 func (s sink) Delete(any) error {
-	s.seen(nil)
+	s.update(nil)
 	return nil
 }
 
@@ -176,7 +176,7 @@ func (s sink) Replace(objs []any, _ string) error {
 		}
 	}
 	if len(objs) == 0 {
-		s.seen(nil)
+		s.update(nil)
 	}
 	return nil
 }
@@ -189,6 +189,6 @@ func (s sink) pass(obj any) error {
 	if m.Name != s.name {
 		return errors.Errorf("watching node %q: got %q", s.name, m.Name)
 	}
-	s.seen(SeenOf(&m.ObjectMeta))
+	s.update(SnapshotOf(&m.ObjectMeta))
 	return nil
 }

@@ -61,7 +61,7 @@ func newAuthority(t *testing.T) authority {
 	}
 }
 
-// proxyServer speaks for one node what the real proxy speaks.
+// proxyServer answers for one node as the real proxy does.
 type proxyServer struct {
 	*httptest.Server
 	mu       sync.Mutex
@@ -147,7 +147,7 @@ func TestProxyRequests(t *testing.T) {
 	})
 	seen, err := p.Get(t.Context())
 	assert.NilError(t, err)
-	assert.DeepEqual(t, seen, &agent.Seen{UID: "u", ResourceVersion: "7", Annotations: map[string]string{"bottlerocket.aws/intent-id": "i"}})
+	assert.DeepEqual(t, seen, &agent.Snapshot{UID: "u", ResourceVersion: "7", Annotations: map[string]string{"bottlerocket.aws/intent-id": "i"}})
 	assert.Equal(t, s.last(), recorded{"GET", "/api/v1/nodes/n1", "", "Bearer secret", ""})
 
 	_, err = p.Patch(t.Context(), agent.Patch{ResourceVersion: "7", Annotations: map[marker.Key]*string{
@@ -216,9 +216,9 @@ func TestProxyMustCarryItsName(t *testing.T) {
 	assert.ErrorContains(t, err, "other.example")
 }
 
-// A Service that was deleted and made again has another address, and its old one may be another Service's by now: the
-// proxy is found by its name, trusted as ever, and the pod needs no restart (issue 14, 8). Where names lead nowhere its
-// address goes on being tried.
+// A Service that was deleted and created again has another address, and its old one may be another Service's by then:
+// the proxy is found by its name, must have the same certificate, and the pod needs no restart. Where names can't be
+// resolved its address is tried on.
 func TestServiceHasAnotherAddress(t *testing.T) {
 	ours := newAuthority(t)
 	f := newFiles(t, ours)
@@ -306,12 +306,12 @@ func TestProxyWatch(t *testing.T) {
 		send("DELETED", node("9", nil))
 		<-ctx.Done()
 	})
-	events := make(chan *agent.Seen)
+	events := make(chan *agent.Snapshot)
 	watched := make(chan struct{})
 	proxy := newFiles(t, a).proxy(t, s.URL)
 	go func() {
 		defer close(watched)
-		proxy.Watch(ctx, func(s *agent.Seen) {
+		proxy.Watch(ctx, func(s *agent.Snapshot) {
 			select {
 			case events <- s:
 			case <-ctx.Done():

@@ -14,14 +14,14 @@ import (
 )
 
 const (
-	// company is how long facts wait, while a command runs, for the answer that will travel with them.
-	company = 5 * time.Second
-	// idle is the pause when there was nothing to do although there should have been.
+	// answerSoon is how long facts wait, while a command runs, to be written together with its answer.
+	answerSoon = 5 * time.Second
+	// idle is the pause when a report turned out to change nothing.
 	idle = 30 * time.Second
 )
 
 // answer writes the answer to the intent, together with the facts.
-func (a *Agent) answer(ctx context.Context, node *Seen, v next.View, step next.Step) time.Duration {
+func (a *Agent) answer(ctx context.Context, node *Snapshot, v next.View, step next.Step) time.Duration {
 	diff := next.Changes(v, step, node.Annotations, a.cfg.Version)
 	if diff == nil {
 		return idle
@@ -46,7 +46,7 @@ func (a *Agent) answer(ctx context.Context, node *Seen, v next.View, step next.S
 		a.memory.Affirm(v.Intent.ID)
 	}
 	if a.written == written {
-		// It was accepted before and is asked for again: somebody else takes it away.
+		// It was accepted before: something else removes it.
 		return a.writing.pause(a.cfg.Rand())
 	}
 	a.written = written
@@ -54,8 +54,8 @@ func (a *Agent) answer(ctx context.Context, node *Seen, v next.View, step next.S
 	return 0
 }
 
-// facts writes what is new of the host, if anything, and returns how long the step lasts.
-func (a *Agent) facts(ctx context.Context, node *Seen, v next.View, step next.Step) time.Duration {
+// facts writes the facts that changed, if any, and returns how long to pause.
+func (a *Agent) facts(ctx context.Context, node *Snapshot, v next.View, step next.Step) time.Duration {
 	diff := next.Changes(v, step, node.Annotations, a.cfg.Version)
 	if len(diff) == 0 {
 		a.factsSince = time.Time{}
@@ -65,7 +65,7 @@ func (a *Agent) facts(ctx context.Context, node *Seen, v next.View, step next.St
 	if a.factsSince.IsZero() {
 		a.factsSince = v.Now
 	}
-	if step.Kind == next.StepWait && step.After < company && v.Now.Sub(a.factsSince) < company {
+	if step.Kind == next.StepWait && step.After < answerSoon && v.Now.Sub(a.factsSince) < answerSoon {
 		return a.lasts(v.Now, step)
 	}
 	a.log.WithFields(logrus.Fields{
@@ -80,7 +80,7 @@ func (a *Agent) facts(ctx context.Context, node *Seen, v next.View, step next.St
 	return a.lasts(v.Now, step)
 }
 
-// lasts is how long a step without an act lasts: rest ends at the next live look at the latest.
+// lasts returns how long a step without an act lasts: rest ends at the next live look at the latest.
 func (a *Agent) lasts(now time.Time, step next.Step) time.Duration {
 	switch step.Kind {
 	case next.StepFacts:
@@ -95,8 +95,9 @@ func (a *Agent) lasts(now time.Time, step next.Step) time.Duration {
 	return next
 }
 
-// write sends one patch. If it wasn't accepted, or nobody knows, the node is read live after the pause.
-func (a *Agent) write(ctx context.Context, node *Seen, annotations map[marker.Key]*string) (time.Duration, bool) {
+// write sends one patch, and reports whether it was accepted. If not, or if that is unknown, the node is read live
+// after the pause.
+func (a *Agent) write(ctx context.Context, node *Snapshot, annotations map[marker.Key]*string) (time.Duration, bool) {
 	got, err := a.cfg.Node.Patch(ctx, Patch{ResourceVersion: node.ResourceVersion, Annotations: annotations})
 	if err != nil {
 		a.mustLook = true
@@ -107,8 +108,8 @@ func (a *Agent) write(ctx context.Context, node *Seen, annotations map[marker.Ke
 	return 0, true
 }
 
-// nodeTrouble pauses after a request to the proxy that failed.
-func (a *Agent) nodeTrouble(ctx context.Context, p *pace, err error, message string) time.Duration {
+// nodeTrouble returns the pause after a failed request to the proxy.
+func (a *Agent) nodeTrouble(ctx context.Context, b *backoff, err error, message string) time.Duration {
 	if ctx.Err() != nil {
 		return 0
 	}
@@ -120,12 +121,12 @@ func (a *Agent) nodeTrouble(ctx context.Context, p *pace, err error, message str
 		cause = nodeRefused
 	}
 	a.cfg.Metrics.nodeErrors.WithLabelValues(cause).Inc()
-	// By cause and not by text: a network error's text has a port in it that is never the same.
+	// Compared by cause and not by text: that of a network error has a port in it which always differs.
 	log := a.log.WithField(telemetry.FieldError, err)
-	if p.changed(cause) && cause != nodeConflict {
+	if b.changed(cause) && cause != nodeConflict {
 		log.Warn(message)
 	} else {
 		log.Debug(message)
 	}
-	return p.pause(a.cfg.Rand())
+	return b.pause(a.cfg.Rand())
 }

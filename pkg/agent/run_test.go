@@ -19,7 +19,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/platform"
 )
 
-// still is a host on which every command ends at once and changes nothing but the record.
+// still is a host on which every command ends at once and changes nothing but the host's record.
 type still struct {
 	mu     sync.Mutex
 	looks  int
@@ -88,13 +88,13 @@ func TestRunAnswersAtOnceRestsAndEnds(t *testing.T) {
 		assert.Equal(t, len(n.patches), 2)
 		assert.Assert(t, n.gets < 170, "%d live looks in a day", n.gets)
 		n.mu.Unlock()
-		// Heartbeats of the kubelet wake nobody.
+		// Heartbeats of the kubelet don't wake the agent.
 		for range 100 {
 			n.mu.Lock()
 			n.version++
-			seen := n.seen()
+			s := n.snapshot()
 			n.mu.Unlock()
-			a.See(seen)
+			a.Update(s)
 		}
 		synctest.Wait()
 		later, _ := h.counts()

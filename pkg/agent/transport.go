@@ -16,23 +16,22 @@ import (
 const (
 	dialTimeout      = 10 * time.Second
 	handshakeTimeout = 10 * time.Second
-	// A connection that is silent for pingAfter is asked if it lives, and dropped after pingTimeout:
-	// a proxy whose host died would hold the watch for long minutes else.
+	// A connection that is silent for pingAfter gets a ping, and is closed if that isn't answered within pingTimeout: a
+	// proxy whose machine died would keep the watch open for minutes otherwise.
 	pingAfter   = 30 * time.Second
 	pingTimeout = 15 * time.Second
 	idleConn    = 90 * time.Second
 )
 
-// newTransport returns a transport that trusts, for each connection it makes, the certificates that
-// stand in caFile at that moment: the system that makes them renews them at any time. A connection that
-// stands was trusted when it was made and lives on.
+// newTransport returns a transport that reads the trusted certificates from CAFile for each new connection, since they
+// are renewed at any time. An open connection was trusted when it was made, and stays.
 func newTransport(cfg ProxyConfig) (http.RoundTripper, error) {
 	if _, err := readCAs(cfg.CAFile); err != nil {
 		return nil, err
 	}
-	w := &way{cfg: cfg}
+	d := &dialer{cfg: cfg}
 	return &http.Transport{
-		DialTLSContext:     w.dial,
+		DialTLSContext:     d.dial,
 		ForceAttemptHTTP2:  true,
 		HTTP2:              &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
 		DisableCompression: true,
@@ -41,38 +40,38 @@ func newTransport(cfg ProxyConfig) (http.RoundTripper, error) {
 	}, nil
 }
 
-// way is how the proxy is found: at its address, or by its name once nothing that can be trusted answers there, as when
-// its Service was made anew with another address. Whichever worked last is tried next.
-type way struct {
+// dialer connects to the proxy: at its address, or by its name when nothing with the right certificate answers there,
+// as after its Service was created anew with another address. It begins with what worked last.
+type dialer struct {
 	cfg    ProxyConfig
 	byName atomic.Bool
 }
 
-func (w *way) dial(ctx context.Context, network, addr string) (net.Conn, error) {
-	byName := w.byName.Load()
-	conn, err := w.connect(ctx, network, addr, byName)
-	if err != nil && w.cfg.Lookup != nil {
-		w.byName.Store(!byName)
+func (d *dialer) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	byName := d.byName.Load()
+	conn, err := d.connect(ctx, network, addr, byName)
+	if err != nil && d.cfg.Lookup != nil {
+		d.byName.Store(!byName)
 	}
 	return conn, err
 }
 
-func (w *way) connect(ctx context.Context, network, addr string, byName bool) (net.Conn, error) {
-	pool, err := readCAs(w.cfg.CAFile)
+func (d *dialer) connect(ctx context.Context, network, addr string, byName bool) (net.Conn, error) {
+	pool, err := readCAs(d.cfg.CAFile)
 	if err != nil {
 		return nil, err
 	}
 	addrs := []string{addr}
 	if byName {
-		if addrs, err = w.lookUp(ctx, addr); err != nil {
+		if addrs, err = d.lookUp(ctx, addr); err != nil {
 			return nil, err
 		}
 	}
-	dialer := net.Dialer{Timeout: dialTimeout, KeepAlive: pingAfter}
+	tcp := net.Dialer{Timeout: dialTimeout, KeepAlive: pingAfter}
 	var conn net.Conn
 	for _, a := range addrs {
-		// A name may stand for an address of each family, of which one leads nowhere.
-		if conn, err = dialer.DialContext(ctx, network, a); err == nil {
+		// A name may have an address of each family, of which one isn't reachable.
+		if conn, err = tcp.DialContext(ctx, network, a); err == nil {
 			break
 		}
 	}
@@ -82,32 +81,32 @@ func (w *way) connect(ctx context.Context, network, addr string, byName bool) (n
 	secured := tls.Client(conn, &tls.Config{
 		MinVersion: tls.VersionTLS13,
 		RootCAs:    pool,
-		ServerName: w.cfg.ServerName,
+		ServerName: d.cfg.ServerName,
 		NextProtos: []string{"h2", "http/1.1"},
 	})
 	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
 	defer cancel()
 	if err := secured.HandshakeContext(ctx); err != nil {
 		_ = conn.Close()
-		return nil, errors.Wrapf(err, "trusting the proxy as %q by %s", w.cfg.ServerName, w.cfg.CAFile)
+		return nil, errors.Wrapf(err, "trusting the proxy as %q by %s", d.cfg.ServerName, d.cfg.CAFile)
 	}
 	return secured, nil
 }
 
-// lookUp returns addr with each address that the proxy's name stands for.
-func (w *way) lookUp(ctx context.Context, addr string) ([]string, error) {
+// lookUp returns addr with each address of the proxy's name.
+func (d *dialer) lookUp(ctx context.Context, addr string) ([]string, error) {
 	_, port, err := net.SplitHostPort(addr)
 	if err != nil {
 		return nil, errors.Wrap(err, "reading the proxy's address")
 	}
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
-	hosts, err := w.cfg.Lookup(ctx, w.cfg.ServerName)
+	hosts, err := d.cfg.Lookup(ctx, d.cfg.ServerName)
 	if err == nil && len(hosts) == 0 {
 		err = errors.New("it stands for no address")
 	}
 	if err != nil {
-		return nil, errors.Wrapf(err, "looking up %s, since the proxy did not answer at %s", w.cfg.ServerName, addr)
+		return nil, errors.Wrapf(err, "looking up %s, since the proxy did not answer at %s", d.cfg.ServerName, addr)
 	}
 	for i := range hosts {
 		hosts[i] = net.JoinHostPort(hosts[i], port)

@@ -14,15 +14,15 @@ import (
 )
 
 const (
-	// A socket is given up for replaced after so many looks in a row that found nobody behind it, over
-	// so long; in between the looks come at least every goneEvery.
+	// A socket counts as replaced after goneLooks looks in a row that found no server behind it, over goneAfter; meanwhile
+	// the host is looked at at least every goneEvery.
 	goneLooks = 3
 	goneAfter = 15 * time.Second
 	goneEvery = 5 * time.Second
 )
 
-// Turn looks at the node and the host, decides on one step and carries it out. It returns how long
-// nothing needs to be done unless something changes. The only error is ErrSocketReplaced.
+// Turn looks at the node and the host, decides on one step and carries it out. It returns how long to pause unless
+// something changes. The only error is ErrSocketReplaced.
 func (a *Agent) Turn(ctx context.Context) (time.Duration, error) {
 	now := a.cfg.Now()
 	a.began(now)
@@ -48,7 +48,7 @@ func (a *Agent) turn(ctx context.Context, now time.Time) (time.Duration, error) 
 	a.memory.Observed(now, host)
 
 	v := a.view(now, node, host)
-	a.cfg.Metrics.seen(v.Intent, v.Report)
+	a.cfg.Metrics.asked(v.Intent, v.Report)
 	step := next.Decide(v)
 	switch step.Kind {
 	case next.StepReport:
@@ -61,9 +61,9 @@ func (a *Agent) turn(ctx context.Context, now time.Time) (time.Duration, error) 
 	}
 }
 
-// stabilizing reports whether nothing but facts is asked of the host. Else an API without routes may be one that is just
-// coming up, and nothing may be concluded from it.
-func (a *Agent) stabilizing(node *Seen) bool {
+// stabilizing reports whether nothing but facts is asked of the host. Otherwise an API without routes may be one that
+// is just starting, and says nothing.
+func (a *Agent) stabilizing(node *Snapshot) bool {
 	wanted, problems := marker.DecodeIntent(node.Annotations)
 	return len(problems) == 0 && wanted.Action == marker.ActionStabilize
 }
@@ -71,8 +71,8 @@ func (a *Agent) stabilizing(node *Seen) bool {
 // apiAgain is how soon a host without an API is looked at again.
 const apiAgain = time.Minute
 
-// withoutAPI tells of a host that answers, and can't be asked for an update.
-func (a *Agent) withoutAPI(ctx context.Context, now time.Time, node *Seen, lacks error) time.Duration {
+// withoutAPI reports a host that answers, and has no API for updates.
+func (a *Agent) withoutAPI(ctx context.Context, now time.Time, node *Snapshot, lacks error) time.Duration {
 	a.hostFound()
 	v := a.view(now, node, next.Host{})
 	v.Unsupported = lacks.Error()
@@ -82,8 +82,8 @@ func (a *Agent) withoutAPI(ctx context.Context, now time.Time, node *Seen, lacks
 	return apiAgain
 }
 
-// view is all that the step is decided from.
-func (a *Agent) view(now time.Time, node *Seen, host next.Host) next.View {
+// view returns all that the step is decided from.
+func (a *Agent) view(now time.Time, node *Snapshot, host next.Host) next.View {
 	wanted, problems := marker.DecodeIntent(node.Annotations)
 	if text := fmt.Sprint(problems); text != a.unreadable && (len(problems) > 0 || a.unreadable != "") {
 		a.unreadable = text
@@ -95,12 +95,12 @@ func (a *Agent) view(now time.Time, node *Seen, host next.Host) next.View {
 		// Nothing unreadable is ever taken for permission.
 		wanted = marker.Intent{}
 	}
-	// What can't be read of the own report is written anew.
+	// What can't be read of the agent's own report is written anew.
 	last, _ := marker.DecodeReport(node.Annotations)
 	return a.memory.View(now, wanted, last, host)
 }
 
-// hostTrouble pauses after a look at the host that found nothing out.
+// hostTrouble returns the pause after a failed look at the host.
 func (a *Agent) hostTrouble(ctx context.Context, now time.Time, err error) (time.Duration, error) {
 	if ctx.Err() != nil {
 		return 0, nil
@@ -110,7 +110,7 @@ func (a *Agent) hostTrouble(ctx context.Context, now time.Time, err error) (time
 		a.log.WithField(telemetry.FieldError, err).Warn("Could not look at the host")
 	}
 	pause := a.hosting.pause(a.cfg.Rand())
-	a.hostBlind(err)
+	a.hostFailed(err)
 	if gone := (*platform.GoneError)(nil); !errors.As(err, &gone) {
 		a.goneLooks = 0
 		return pause, nil
@@ -124,17 +124,17 @@ func (a *Agent) hostTrouble(ctx context.Context, now time.Time, err error) (time
 	return min(pause, goneEvery), nil
 }
 
-// hostBlind keeps for the probes why the host can't be looked at.
-func (a *Agent) hostBlind(err error) {
+// hostFailed keeps the error of a look at the host for the probes.
+func (a *Agent) hostFailed(err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.probes.blind = err
-	if a.hosting.failures >= blindLooks {
+	a.probes.hostErr = err
+	if a.hosting.failures >= unreadyAfter {
 		a.probes.host = false
 	}
 }
 
-// hostFound ends the host's trouble.
+// hostFound notes that a look at the host succeeded.
 func (a *Agent) hostFound() {
 	if a.hosting.logged != "" {
 		a.log.Info("The host can be looked at again")
@@ -142,6 +142,6 @@ func (a *Agent) hostFound() {
 	a.hosting.over()
 	a.goneLooks = 0
 	a.mu.Lock()
-	a.probes.host, a.probes.blind = true, nil
+	a.probes.host, a.probes.hostErr = true, nil
 	a.mu.Unlock()
 }

@@ -43,33 +43,33 @@ type memoryNode struct {
 	// before may refuse a patch or a get, or change the node first.
 	before func(p agent.Patch) error
 	getErr error
-	// lost makes the answer to an accepted patch get lost.
+	// lost loses the answer to an accepted patch.
 	lost     bool
-	watchers []func(*agent.Seen)
+	watchers []func(*agent.Snapshot)
 }
 
 func newMemoryNode() *memoryNode {
 	return &memoryNode{version: 100, annotations: map[string]string{"other.example/key": "stays"}}
 }
 
-func (n *memoryNode) seen() *agent.Seen {
-	s := &agent.Seen{UID: "uid", ResourceVersion: strconv.FormatUint(n.version, 10), Annotations: map[string]string{}}
+func (n *memoryNode) snapshot() *agent.Snapshot {
+	s := &agent.Snapshot{UID: "uid", ResourceVersion: strconv.FormatUint(n.version, 10), Annotations: map[string]string{}}
 	maps.Copy(s.Annotations, n.annotations)
 	delete(s.Annotations, "other.example/key")
 	return s
 }
 
-func (n *memoryNode) Get(context.Context) (*agent.Seen, error) {
+func (n *memoryNode) Get(context.Context) (*agent.Snapshot, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.gets++
 	if n.getErr != nil {
 		return nil, n.getErr
 	}
-	return n.seen(), nil
+	return n.snapshot(), nil
 }
 
-func (n *memoryNode) Patch(_ context.Context, p agent.Patch) (*agent.Seen, error) {
+func (n *memoryNode) Patch(_ context.Context, p agent.Patch) (*agent.Snapshot, error) {
 	n.mu.Lock()
 	before := n.before
 	n.mu.Unlock()
@@ -89,10 +89,10 @@ func (n *memoryNode) Patch(_ context.Context, p agent.Patch) (*agent.Seen, error
 		n.lost = false
 		return nil, fmt.Errorf("connection reset by peer")
 	}
-	return n.seen(), nil
+	return n.snapshot(), nil
 }
 
-// change applies a merge patch; one that changes nothing makes no new version.
+// change applies a merge patch; one that changes nothing makes no new resource version.
 func (n *memoryNode) change(annotations map[marker.Key]*string) {
 	old := maps.Clone(n.annotations)
 	for k, v := range annotations {
@@ -107,26 +107,26 @@ func (n *memoryNode) change(annotations map[marker.Key]*string) {
 	}
 	n.version++
 	for _, w := range n.watchers {
-		w(n.seen())
+		w(n.snapshot())
 	}
 }
 
-func (n *memoryNode) Watch(ctx context.Context, seen func(*agent.Seen)) {
+func (n *memoryNode) Watch(ctx context.Context, update func(*agent.Snapshot)) {
 	n.mu.Lock()
-	n.watchers = append(n.watchers, seen)
-	seen(n.seen())
+	n.watchers = append(n.watchers, update)
+	update(n.snapshot())
 	n.mu.Unlock()
 	<-ctx.Done()
 }
 
-func (n *memoryNode) Hears() error { return nil }
+func (n *memoryNode) WatchErr() error { return nil }
 
-// write is somebody else's write.
-func (n *memoryNode) write(annotations map[marker.Key]*string) *agent.Seen {
+// write changes the node as others would.
+func (n *memoryNode) write(annotations map[marker.Key]*string) *agent.Snapshot {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.change(annotations)
-	return n.seen()
+	return n.snapshot()
 }
 
 func (n *memoryNode) report() marker.Report {
@@ -143,8 +143,7 @@ func (n *memoryNode) intent() marker.Intent {
 	return i
 }
 
-// world is one host behind a real socket, its node, and the agent between them, on a clock that only
-// the test moves.
+// world is one host behind a real socket, its node, and the agent between them, on a clock that only the test moves.
 type world struct {
 	t       *testing.T
 	clock   *clocktesting.FakeClock
@@ -212,7 +211,7 @@ func (w *world) serve() {
 	assert.NilError(w.t, w.server.Serve(w.socket))
 }
 
-// start starts a new process of the agent, with a memory of nothing.
+// start starts a new process of the agent, with an empty memory.
 func (w *world) start() {
 	w.t.Helper()
 	node, host := agent.Node(w.node), w.client
@@ -239,7 +238,7 @@ func (w *world) boot() {
 
 func (w *world) advance(d time.Duration) { w.clock.Step(d) }
 
-// turn takes one turn and lets the time pass that the agent wants to.
+// turn takes one turn and lets the pause pass that the agent asks for.
 func (w *world) turn() time.Duration {
 	w.t.Helper()
 	next, err := w.agent.Turn(w.t.Context())
@@ -299,11 +298,11 @@ func (w *world) want(a marker.Action, rebootFrom string) string {
 	w.node.mu.Lock()
 	diff := marker.Diff(w.node.annotations, marker.Encode(m), marker.WriterController)
 	w.node.mu.Unlock()
-	w.agent.See(w.node.write(diff))
+	w.agent.Update(w.node.write(diff))
 	return m.Intent.ID
 }
 
-// answered tells if the intent that stands has this answer.
+// answered reports whether the intent on the node has this answer.
 func (w *world) answered(s marker.State) func() bool {
 	return func() bool { return w.node.report().Answer(w.node.intent().ID) == s }
 }
@@ -323,7 +322,7 @@ func (w *world) reboot() string {
 	return w.want(marker.ActionRebootUpdate, w.host.BootID())
 }
 
-// posts counts what was asked of the host.
+// posts counts the commands that the host received.
 func (w *world) posts() int {
 	n := 0
 	for _, r := range w.host.Requests() {

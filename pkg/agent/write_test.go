@@ -64,7 +64,7 @@ func TestRebootWaitsForTheReportOfTheActivation(t *testing.T) {
 			w := newWorld(t)
 			refusals, lasting := 0, name == "no proxy"
 			w.node.before = func(p agent.Patch) error {
-				if _, told := p.Annotations[marker.KeyActivatedID]; told && (lasting || refusals == 0) {
+				if _, reported := p.Annotations[marker.KeyActivatedID]; reported && (lasting || refusals == 0) {
 					assert.Equal(t, w.host.Snapshot().Counters.RebootsAsked, 0)
 					refusals++
 					return refused
@@ -227,10 +227,10 @@ func TestLiveLookFindsWhatAHangingWatchMissed(t *testing.T) {
 
 func TestOldEventsAreDropped(t *testing.T) {
 	w := newWorld(t)
-	old := w.node.seen()
+	old := w.node.snapshot()
 	w.want(marker.ActionStabilize, "")
 	w.rest()
-	w.agent.See(old)
+	w.agent.Update(old)
 	w.rest()
 	assert.Equal(t, len(w.node.patches), 1, "decided from an old node")
 }
@@ -251,7 +251,7 @@ func TestUnreadableIntentIsNotActedOn(t *testing.T) {
 	w.want(marker.ActionStabilize, "")
 	w.rest()
 	posts := w.posts()
-	w.agent.See(w.node.write(map[marker.Key]*string{
+	w.agent.Update(w.node.write(map[marker.Key]*string{
 		marker.KeyIntentID: ptr("intent-bad"), marker.KeyActionWanted: ptr("reboot-now"),
 	}))
 	w.rest()
@@ -266,7 +266,7 @@ func TestAnswerThatIsTakenAwayIsNotWrittenHot(t *testing.T) {
 	begun, writes := w.clock.Now(), 0
 	w.node.before = func(agent.Patch) error { writes++; return nil }
 	for w.clock.Now().Sub(begun) < 10*time.Minute {
-		w.agent.See(w.node.write(map[marker.Key]*string{marker.KeyActiveID: nil, marker.KeyActionState: nil}))
+		w.agent.Update(w.node.write(map[marker.Key]*string{marker.KeyActiveID: nil, marker.KeyActionState: nil}))
 		w.turn()
 	}
 	assert.Assert(t, writes < 30, "%d writes", writes)

@@ -262,15 +262,15 @@ type apiNode struct {
 	name   string
 }
 
-func (a *apiNode) Get(ctx context.Context) (*agent.Seen, error) {
+func (a *apiNode) Get(ctx context.Context) (*agent.Snapshot, error) {
 	n, err := a.client.CoreV1().Nodes().Get(ctx, a.name, metav1.GetOptions{})
 	if err != nil {
 		return nil, err
 	}
-	return agent.SeenOf(&n.ObjectMeta), nil
+	return agent.SnapshotOf(&n.ObjectMeta), nil
 }
 
-func (a *apiNode) Patch(ctx context.Context, p agent.Patch) (*agent.Seen, error) {
+func (a *apiNode) Patch(ctx context.Context, p agent.Patch) (*agent.Snapshot, error) {
 	body, err := p.Body()
 	if err != nil {
 		return nil, err
@@ -279,10 +279,10 @@ func (a *apiNode) Patch(ctx context.Context, p agent.Patch) (*agent.Seen, error)
 	if err != nil {
 		return nil, err
 	}
-	return agent.SeenOf(&n.ObjectMeta), nil
+	return agent.SnapshotOf(&n.ObjectMeta), nil
 }
 
-func (a *apiNode) Watch(ctx context.Context, seen func(*agent.Seen)) {
+func (a *apiNode) Watch(ctx context.Context, seen func(*agent.Snapshot)) {
 	for ctx.Err() == nil {
 		w, err := a.client.CoreV1().Nodes().Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + a.name})
 		if err != nil {
@@ -294,11 +294,11 @@ func (a *apiNode) Watch(ctx context.Context, seen func(*agent.Seen)) {
 		}
 		for e := range w.ResultChan() {
 			if n, ok := e.Object.(*corev1.Node); ok {
-				seen(agent.SeenOf(&n.ObjectMeta))
+				seen(agent.SnapshotOf(&n.ObjectMeta))
 			}
 		}
 		w.Stop()
 	}
 }
 
-func (a *apiNode) Hears() error { return nil }
+func (a *apiNode) WatchErr() error { return nil }

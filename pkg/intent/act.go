@@ -12,50 +12,50 @@ import (
 type Act string
 
 const (
-	// ActStabilize asks for nothing but fresh facts: for a new node, after a reset, or because the
-	// attempt has no object any more.
+	// ActStabilize asks for nothing but fresh facts: of a new node, after a reset, or when there is nothing left to update
+	// to.
 	ActStabilize Act = "Stabilize"
 	// ActPrepare begins an attempt.
 	ActPrepare Act = "Prepare"
-	// ActConfirm asks whether what was staged some time ago stands, and whether the repository answers.
+	// ActConfirm asks whether what was staged some time ago is still there, and whether the repository answers.
 	ActConfirm Act = "Confirm"
-	// ActLook is a look at what would keep a drain from its end; it writes nothing to the node.
+	// ActLook checks what would block a drain; it writes nothing to the node.
 	ActLook Act = "Look"
-	// ActCordon takes a slot and cordons, in this order; the cordon, disruption and reboot-from are one patch.
+	// ActCordon takes a slot, then cordons; the cordon, disruption and reboot-from are one patch.
 	ActCordon Act = "Cordon"
 	// ActDrain is one eviction pass; it writes nothing to the node.
 	ActDrain Act = "Drain"
-	// ActCheck is one live look at what the node carries; it writes nothing to the node.
+	// ActCheck is one live look at the pods and volumes on the node; it writes nothing to the node.
 	ActCheck Act = "Check"
 	// ActReboot asks a drained node to activate and reboot.
 	ActReboot Act = "Reboot"
-	// ActReturn uncordons a node that came back; the slot is held on.
+	// ActReturn uncordons a node that came back from its reboot; it keeps its slot.
 	ActReturn Act = "Return"
-	// ActRecordon cordons a node that became unwell during its soak again, under the same record.
+	// ActRecordon cordons a node again that became unhealthy during its soak; it keeps its slot and its disruption.
 	ActRecordon Act = "Recordon"
-	// ActSoak lets the soak start again, uncordoning what ActRecordon cordoned.
+	// ActSoak starts the soak again, and undoes ActRecordon.
 	ActSoak Act = "Soak"
 	// ActFinish ends an attempt after its soak.
 	ActFinish Act = "Finish"
-	// ActGiveBack undoes the cordon and asks for a reset, in one patch.
+	// ActGiveBack abandons the attempt: it uncordons and asks for a reset, in one patch.
 	ActGiveBack Act = "GiveBack"
-	// ActSetAside undoes the cordon of a node that keeps what it has staged and waits with it.
+	// ActSetAside uncordons a node that keeps what it has staged, and waits with it.
 	ActSetAside Act = "SetAside"
-	// ActFence writes a new intent-id so that an older cordon patch must fail, then frees the slot.
+	// ActFence writes a new intent-id, so that an older cordon patch must fail, then frees the slot.
 	ActFence Act = "Fence"
-	// ActLeave removes all our marks, and the cordon if it is ours.
+	// ActLeave removes all of the operator's marks, and its cordon.
 	ActLeave Act = "Leave"
-	// ActRetry forgets a failure, by the user's wish.
+	// ActRetry forgets a failure, because a user asked for a retry.
 	ActRetry Act = "Retry"
-	// ActReset asks to undo what the host has activated although its Node tells nothing of it, by the user's wish.
+	// ActReset asks to deactivate an update that no intent asked for, because a user asked for a retry.
 	ActReset Act = "Reset"
-	// ActNote changes what people read, waiting-for, and notes what is asked of hooks and what a look has found.
+	// ActNote writes what the node waits for, what is asked of hooks, and what a look has found.
 	ActNote Act = "Note"
-	// ActRelease frees the slot of a node that is gone, or that shows no disruption any more.
+	// ActRelease frees the slot of a node that is gone, or that is not disrupted any more.
 	ActRelease Act = "Release"
 )
 
-// Transition is one line of the table.
+// Transition is one line of the table of acts.
 type Transition struct {
 	Act  Act
 	From []Phase
@@ -65,8 +65,13 @@ type Transition struct {
 	To Phase
 }
 
+// begun are the phases of a node that was asked for something.
+var begun = []Phase{PhaseIdle, PhasePreparing, PhasePrepared, PhaseDraining, PhaseRebooting, PhaseReturning,
+	PhaseVerifying, PhaseResetting}
+
 var transitions = []Transition{
-	{ActStabilize, []Phase{PhaseNew, PhaseIdle, PhasePreparing, PhasePrepared, PhaseResetting}, marker.ActionStabilize, PhaseIdle},
+	{ActStabilize, []Phase{PhaseNew, PhaseIdle, PhasePreparing, PhasePrepared, PhaseResetting},
+		marker.ActionStabilize, PhaseIdle},
 	{ActPrepare, []Phase{PhaseIdle}, marker.ActionPrepareUpdate, PhasePreparing},
 	{ActConfirm, []Phase{PhasePrepared}, marker.ActionConfirmUpdate, PhasePreparing},
 	{ActLook, []Phase{PhasePrepared}, "", ""},
@@ -78,20 +83,21 @@ var transitions = []Transition{
 	{ActRecordon, []Phase{PhaseVerifying}, "", ""},
 	{ActSoak, []Phase{PhaseVerifying}, "", ""},
 	{ActFinish, []Phase{PhaseVerifying}, "", PhaseIdle},
-	{ActGiveBack, []Phase{PhasePreparing, PhasePrepared, PhaseDraining, PhaseRebooting, PhaseReturning}, marker.ActionResetState, PhaseResetting},
+	{ActGiveBack, []Phase{PhasePreparing, PhasePrepared, PhaseDraining, PhaseRebooting, PhaseReturning},
+		marker.ActionResetState, PhaseResetting},
 	{ActSetAside, []Phase{PhaseDraining}, "", PhasePrepared},
 	{ActFence, []Phase{PhaseIdle, PhasePreparing, PhasePrepared}, marker.ActionStabilize, PhaseIdle},
 	// What is activated on the host must still be undone.
 	{ActFence, []Phase{PhaseResetting}, marker.ActionResetState, PhaseResetting},
-	{ActRetry, []Phase{PhaseNew, PhaseIdle, PhasePreparing, PhasePrepared, PhaseDraining, PhaseRebooting, PhaseReturning, PhaseVerifying, PhaseResetting}, "", ""},
+	{ActRetry, append([]Phase{PhaseNew}, begun...), "", ""},
 	{ActReset, []Phase{PhaseIdle}, marker.ActionResetState, PhaseResetting},
-	{ActNote, []Phase{PhaseIdle, PhasePreparing, PhasePrepared, PhaseDraining, PhaseRebooting, PhaseReturning, PhaseVerifying, PhaseResetting}, "", ""},
+	{ActNote, begun, "", ""},
 }
 
 // Transitions returns the table.
 func Transitions() []Transition { return slices.Clone(transitions) }
 
-// Lookup returns act's line if it is allowed from p.
+// Lookup returns act's line for phase p, an error if act is not allowed there.
 func Lookup(act Act, p Phase) (Transition, error) {
 	known := false
 	for _, t := range transitions {

@@ -24,8 +24,8 @@ const (
 	PhaseVerifying Phase = "Verifying"
 	// PhaseResetting: the agent undoes what is activated.
 	PhaseResetting Phase = "Resetting"
-	// PhaseLost: past the deadline after the point of no return. Only a clock can tell, so PhaseOf
-	// never returns it; policy does.
+	// PhaseLost: past the deadline after the point of no return. It depends on the clock, so the planner finds it, and
+	// PhaseOf never returns it.
 	PhaseLost Phase = "Lost"
 	// PhaseUnreadable: the marks can't be read. PhaseOf never returns it either.
 	PhaseUnreadable Phase = "Unreadable"
@@ -68,8 +68,8 @@ func PhaseOf(m marker.Marks) Phase {
 	return PhaseNew
 }
 
-// PointOfNoReturn tells if the agent may have touched the host for a reboot: from here only a new boot
-// ID, or the agent's own late error, decides.
+// PointOfNoReturn reports whether the agent may have touched the host for a reboot: from there on only a new boot ID,
+// or the agent's own late error, decides.
 func PointOfNoReturn(m marker.Marks) bool {
 	return m.Intent.Action == marker.ActionRebootUpdate && m.Report.Answer(m.Intent.ID) != marker.StateNone
 }

@@ -7,22 +7,21 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/agent/next"
 )
 
-// Host is one machine that can be updated in place. Its methods send one request each (Observe: a
-// few), wait for no command to finish and never retry: pace and patience are the agent's.
+// Host is one machine that can be updated in place. Its methods send one request each (Observe: a few), wait for no
+// command to finish and never retry: the agent does that.
 type Host interface {
-	// Observe looks at the host. An error means that nothing is known: the host can't be reached, or
-	// it gave an answer that can't be understood; a *NoAPIError that it has no API to look with.
+	// Observe looks at the host. An error means that nothing is known: the host can't be reached, its answer can't be
+	// understood, or, with a *NoAPIError, it has no API to look with.
 	Observe(ctx context.Context) (next.Host, error)
-	// Start asks for one command. nil means that the host accepted it, not that it ended. A
-	// *RefusedError, an *UnheardError or a *GoneError means that it certainly didn't start; any other error leaves open
-	// whether it did.
+	// Start asks for one command. nil means that the host accepted it, not that it ended. A *RefusedError, a
+	// *NotStartedError or a *GoneError means that it certainly didn't start; after any other error it may have.
 	Start(ctx context.Context, c next.Command) error
 }
 
-// RefusedError is a host's clear no.
+// RefusedError means that the host refused the command.
 type RefusedError struct {
 	Command next.Command
-	Why     next.Refused
+	Why     next.Refusal
 	// Body is the answer in one short line.
 	Body string
 }
@@ -31,13 +30,13 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("host refused %s (%s): %s", e.Command, e.Why, e.Body)
 }
 
-// UnheardError means that the host certainly did not begin the command, and would have if it had heard it in time: its
-// one worker was blocked, and it answered 408 to a request that had waited too long.
-type UnheardError struct {
+// NotStartedError means that the host certainly did not begin the command: its one worker was blocked, and it answered
+// 408 to a request that had waited too long.
+type NotStartedError struct {
 	Command next.Command
 }
 
-func (e *UnheardError) Error() string {
+func (e *NotStartedError) Error() string {
 	return fmt.Sprintf("host was too busy to hear %s (408)", e.Command)
 }
 
@@ -48,8 +47,8 @@ func (e *NoAPIError) Error() string {
 	return fmt.Sprintf("get %s: the api has no such route: the os is older than 0.4.1, or this is no bottlerocket", e.Path)
 }
 
-// GoneError means that the socket which this process has mounted leads nowhere any more: the host's
-// API server was restarted and made a new one. Only a remount, so a restart of the pod, heals it.
+// GoneError means that nothing listens on the socket which this process has mounted: the host's API server was
+// restarted and made a new one. Only a restart of the pod mounts that.
 type GoneError struct {
 	Path string
 	Err  error

@@ -181,33 +181,32 @@ func (e *expansion) send(c column, seen record, current bool, diff map[marker.Ke
 	e.add(system, what, c, bad)
 }
 
-// command puts a command to the host.
+// command sends a command to the host.
 func (e *expansion) command(c column, v next.View, command next.Command) {
 	bad := mayCommand(&c, v, command)
 	put := func(k kind, what string, does, lost bool) {
 		c := c
 		mem := &c.agent.memory
-		mem.Asking(v, now, command)
-		heard, why := next.HeardMaybe, next.Refused("")
+		mem.Sending(v, now, command)
+		result := next.Result{Delivery: next.DeliveryUnknown}
 		if does {
 			if command == next.CommandReboot {
 				c.agent.asked = v.Intent.ID
 			}
-			said, reason := c.host.start(command, v.Intent.ID)
-			if !lost {
-				heard, why = said, reason
+			if answer := c.host.start(command, v.Intent.ID); !lost {
+				result = answer
 			}
 			if e.quick && c.host.running != "" {
 				c.host.finish(true)
 			}
 		}
-		mem.Answered(v, now, command, heard, why, string(why), refreshEvery)
+		mem.Sent(v, now, command, result, refreshEvery)
 		e.add(k, what, c, bad)
 	}
 	what := "the agent asks the host for " + string(command)
 	put(system, what, true, false)
 	if !e.quick {
 		put(fault, what+", which it does, and the answer is lost", true, true)
-		put(fault, what+", which does not hear it", false, true)
+		put(fault, what+", which does not receive it", false, true)
 	}
 }

@@ -34,16 +34,20 @@ func (h *host) observe() next.Host {
 	return o
 }
 
+func refused(why next.Refusal) next.Result {
+	return next.Result{Delivery: next.DeliveryRefused, Why: why, Body: string(why)}
+}
+
 // start is the host's answer to a command; a refresh is over at once.
-func (h *host) start(c next.Command, id string) (next.Heard, next.Refused) {
+func (h *host) start(c next.Command, id string) next.Result {
 	if c == next.CommandReboot {
 		if !h.leaving {
 			h.leaving, h.leavingFor = true, id
 		}
-		return next.HeardYes, ""
+		return next.Result{Delivery: next.Delivered}
 	}
 	if h.running != "" {
-		return next.HeardRefused, next.RefusedLocked
+		return refused(next.RefusedLocked)
 	}
 	if h.state == next.HostUninitialized {
 		h.state = next.HostIdle
@@ -53,7 +57,7 @@ func (h *host) start(c next.Command, id string) (next.Heard, next.Refused) {
 	case next.CommandPrepare:
 		allowed = h.state == next.HostAvailable || h.state == next.HostStaged
 		if allowed && h.chosen == "" {
-			return next.HeardRefused, next.RefusedMissing
+			return refused(next.RefusedMissing)
 		}
 	case next.CommandActivate:
 		allowed = h.state == next.HostStaged
@@ -61,13 +65,13 @@ func (h *host) start(c next.Command, id string) (next.Heard, next.Refused) {
 		allowed = h.state == next.HostReady
 	}
 	if !allowed {
-		return next.HeardRefused, next.RefusedState
+		return refused(next.RefusedState)
 	}
 	h.running = c
 	if c == next.CommandRefresh {
 		h.finish(true)
 	}
-	return next.HeardYes, ""
+	return next.Result{Delivery: next.Delivered}
 }
 
 // finish ends the command that runs.

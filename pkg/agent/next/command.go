@@ -7,7 +7,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 )
 
-// settle waits for a command that this process asked for and that hasn't shown its end yet.
+// settle returns a wait while a command that this process asked for may still run.
 func settle(v View, c Command) (Step, bool) {
 	a := v.Asked
 	if a.Command != c {
@@ -22,7 +22,7 @@ func settle(v View, c Command) (Step, bool) {
 	return Step{}, false
 }
 
-// ended tells if the command that this process asked for has ended, and if it left no record of it.
+// ended reports whether the command that this process asked for has ended, and whether it died without a record.
 func ended(v View, c Command) (done, died bool) {
 	a := v.Asked
 	if a.Command != c || a.ID != v.Intent.ID || v.Host.Locked {
@@ -34,8 +34,8 @@ func ended(v View, c Command) (done, died bool) {
 	return v.Host.Last.Command == c, false
 }
 
-// pace is how soon to look again at a command of this agent's own: at once while it may be a short one,
-// seldom once it is a long one.
+// pace returns how soon to look again at a command of this agent's own: soon at first, for a short command, and less
+// often later.
 func pace(v View) time.Duration {
 	if v.Now.Sub(v.Asked.At) > shortCommand {
 		return pollLocked
@@ -43,7 +43,7 @@ func pace(v View) time.Duration {
 	return pollActive
 }
 
-// locked waits for a host that is busy with a command, patiently but not for ever.
+// locked returns the step for a host that is busy with a command: a wait, and an error after BusyPatience.
 func locked(v View, answer marker.State) Step {
 	if answer != marker.StateError && !v.LockedSince.IsZero() && v.Now.Sub(v.LockedSince) > intent.BusyPatience {
 		return report(marker.StateError, "the host has been busy with another command for more than %s", intent.BusyPatience)
@@ -54,9 +54,9 @@ func locked(v View, answer marker.State) Step {
 	return wait(pollLocked)
 }
 
-// busy begins an intent, or takes up what an earlier process began. The words of the latter are this
-// process's own, so that the write changes something: one that doesn't leaves the resourceVersion as it
-// is, and an answer that the earlier process had on its way could still follow it.
+// busy returns the answer that begins an intent, or takes over one that an earlier process began. Its message is then
+// this process's own, so that the write changes something: a write without a change leaves the resourceVersion as it
+// is, and an answer that the earlier process had under way could still be accepted after it.
 func busy(v View, answer marker.State) Step {
 	if answer != marker.StateBusy {
 		return report(marker.StateBusy, "")
@@ -64,7 +64,7 @@ func busy(v View, answer marker.State) Step {
 	return report(marker.StateBusy, "taken up by the agent that started at %s", v.Started.UTC().Format(time.RFC3339Nano))
 }
 
-// ask writes busy before it touches the host.
+// ask returns the command, or first the `busy` without which the host must not be touched.
 func ask(v View, answer marker.State, c Command) Step {
 	if answer != marker.StateBusy || v.Affirmed != v.Intent.ID {
 		return busy(v, answer)
@@ -75,8 +75,8 @@ func ask(v View, answer marker.State, c Command) Step {
 	return command(c)
 }
 
-// vanished says why a command that was asked for left no record.
-func vanished(a Asked) string {
+// noRecord returns why a command that was asked for left no record.
+func noRecord(a Asked) string {
 	if a.Refused != "" {
 		return "the host refused: " + a.Refused
 	}

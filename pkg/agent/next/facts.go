@@ -4,8 +4,8 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 )
 
-// FactsOf turns what a host says into the facts of a report; the last report's offer stands while the
-// host gives no word on it, so that a failed refresh doesn't withdraw an update.
+// FactsOf returns the report with the facts that the host shows. The last report's offer stays while the host shows
+// none, so that a failed refresh doesn't withdraw an update.
 func FactsOf(v View, operatorVersion string) marker.Report {
 	r, h := v.Report, v.Host
 	r.ActivatedID = activatedID(v)
@@ -15,7 +15,7 @@ func FactsOf(v View, operatorVersion string) marker.Report {
 	case h.ChosenKnown:
 		r.Available = h.Chosen
 	case h.State == HostIdle && h.Last.Command == CommandRefresh && h.Last.Success && !h.SawNothing:
-		// It looked, and nothing is offered: what was offered before is withdrawn.
+		// The host looked, and nothing is offered: an earlier offer is withdrawn.
 		r.Available = ""
 	}
 	if r.Available == h.Version {
@@ -24,35 +24,35 @@ func FactsOf(v View, operatorVersion string) marker.Report {
 	return r
 }
 
-// Changes returns what s changes of the agent's annotations, given those that stand: the answer with the facts for a
-// StepReport, the facts alone for any other step; none if all of that stands already.
-func Changes(v View, s Step, stands map[string]string, operatorVersion string) map[marker.Key]*string {
+// Changes returns what s changes of the node's annotations: the answer with the facts for a StepReport, the facts alone
+// for any other step. It is empty if the node has all of that already.
+func Changes(v View, s Step, annotations map[string]string, operatorVersion string) map[marker.Key]*string {
 	r := FactsOf(v, operatorVersion)
 	if s.Kind != StepReport {
-		diff := marker.Diff(stands, marker.EncodeReport(r), marker.WriterAgent)
+		diff := marker.Diff(annotations, marker.EncodeReport(r), marker.WriterAgent)
 		for _, k := range marker.AnswerKeys() {
 			delete(diff, k)
 		}
 		return diff
 	}
 	r.ActiveID, r.State, r.Reason, r.Message = v.Intent.ID, s.State, s.Reason, s.Message
-	diff := marker.Diff(stands, marker.EncodeReport(r), marker.WriterAgent)
-	// Busy counts for this process only once it was accepted from this process, also if it stands there.
+	diff := marker.Diff(annotations, marker.EncodeReport(r), marker.WriterAgent)
+	// A busy of an earlier process doesn't count for this one: it writes its own, and has it accepted.
 	if diff == nil && (s.State != marker.StateBusy || v.Affirmed == v.Intent.ID) {
 		return nil
 	}
 	if diff == nil {
 		diff = map[marker.Key]*string{}
 	}
-	// An answer always names intent and state, so that it can be judged by itself.
+	// An answer always names its intent and its state, so that it can be judged by itself.
 	id, state := r.ActiveID, string(r.State)
 	diff[marker.KeyActiveID], diff[marker.KeyActionState] = &id, &state
 	return diff
 }
 
-// activatedID is the intent that stands if the host was ready to boot its target when it was last seen in the boot that
-// is to be left behind. It stays after that boot, where it tells a rollback from a loss of power, unless the host comes
-// back with a version that it neither ran before nor was to boot: then something else was activated last.
+// activatedID returns the intent's ID if the host was ready to boot the target at the last look in the boot that is to
+// be left behind. It stays after the reboot, where it tells a rollback from a loss of power. It goes if the host comes
+// back with a version that is neither the target nor the one it ran before: then something else was activated last.
 func activatedID(v View) string {
 	i, h, known := v.Intent, v.Host, v.Report.ActivatedID == v.Intent.ID
 	first := h.BootID != i.RebootFrom && v.Report.BootID == i.RebootFrom

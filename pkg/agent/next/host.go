@@ -2,8 +2,8 @@ package next
 
 import "time"
 
-// HostState is the host's own word on its update, closed over the four states of the Update API
-// (core-kit sources/api/thar-be-updates, UpdateState) and HostUninitialized.
+// HostState is the state of the host's update as the host names it: one of the four of the Update API
+// (core-kit sources/api/thar-be-updates, UpdateState), or HostUninitialized.
 type HostState string
 
 const (
@@ -36,25 +36,25 @@ type Host struct {
 	BootID string
 	// Version is the running version: plain semver, no leading v.
 	Version string
-	// Variant and Arch name the image, for people.
+	// Variant and Arch name the image, for display.
 	Variant, Arch string
 	// Locked: a command is running (423). State, Chosen, Staged and Last are then unknown and zero.
 	Locked bool
-	// State is the host's own word.
+	// State is as the host names it.
 	State HostState
-	// Chosen is the version that the host would prepare; empty when none is chosen. It is only
-	// meaningful when Last is a successful refresh and State is not HostIdle, which ChosenKnown says:
-	// a failed refresh leaves an old choice behind (docs/host-api.md#what-each-command-runs).
+	// Chosen is the version that the host would prepare, empty when none is chosen. It only counts with ChosenKnown: when
+	// Last is a successful refresh and State is not HostIdle. A failed refresh leaves an old choice behind
+	// (docs/host-api.md#what-each-command-runs).
 	Chosen      string
 	ChosenKnown bool
-	// SawNothing: Last is a successful refresh after which the host names no release at all, not even the one that it
+	// SawNothing: Last is a successful refresh after which the host lists no release at all, not even the one that it
 	// runs. The first refresh of a boot that didn't look is recorded so (docs/host-api.md: F34).
 	SawNothing bool
 	// Staged is the version that the host recorded for its inactive set; empty when there is none.
-	// The record can be wrong; Last.Started tells what was really written.
+	// The record can be wrong; Last.Started is what was really written.
 	Staged string
-	// ForeignBoot: the running set is not the next to boot although State is not HostReady, so
-	// something outside the Update API activated another set.
+	// ForeignBoot: the running set is not the next to boot although State is not HostReady, so another set was activated
+	// outside the Update API.
 	ForeignBoot bool
 	// Last is the last finished command; its zero value means none was finished since the boot.
 	Last LastCommand
@@ -72,29 +72,29 @@ type LastCommand struct {
 	Started string
 	// Problem is what a failed command printed, in one line of at most 200 bytes: its beginning and its end.
 	Problem string
-	// OfRepository: what failed was to load the repository, which every command does first. It says nothing about the
-	// version, and passes by itself.
+	// OfRepository: the command failed while it loaded the repository, which every command does first. That says nothing
+	// about the version, and passes by itself.
 	OfRepository bool
 }
 
-// Refused says why a host didn't start a command.
-type Refused string
+// Refusal says why a host didn't start a command.
+type Refusal string
 
 const (
-	// RefusedLocked: another command is running (423); nothing was started, ask again later.
-	RefusedLocked Refused = "locked"
+	// RefusedLocked: another command is running (423); ask again later.
+	RefusedLocked Refusal = "locked"
 	// RefusedState: the host's state doesn't allow the command (409); look again before asking again.
-	RefusedState Refused = "state"
-	// RefusedMissing: what the command needs is gone (404 with a text): refresh first.
-	RefusedMissing Refused = "missing"
+	RefusedState Refusal = "state"
+	// RefusedMissing: what the command needs is gone (404 with a text); refresh first.
+	RefusedMissing Refusal = "missing"
 	// RefusedUnsupported: this host can't update in place; asking again is no use.
-	RefusedUnsupported Refused = "unsupported"
-	// RefusedFailed: any other answer that says no.
-	RefusedFailed Refused = "failed"
+	RefusedUnsupported Refusal = "unsupported"
+	// RefusedFailed: any other refusal.
+	RefusedFailed Refusal = "failed"
 )
 
-// Asked is an agent's volatile memory of the last command that it put to the host. It only refines
-// what is derived from the marks and the host: losing it, with the process, costs time and no safety.
+// Asked is the last command that an agent's process sent to the host. It only refines what is derived from the marks
+// and the host: losing it, with the process, costs time and no safety.
 type Asked struct {
 	// Command is empty when this process has asked for nothing yet.
 	Command Command
@@ -102,10 +102,10 @@ type Asked struct {
 	ID string
 	// At is the agent's clock when the request was sent.
 	At time.Time
-	// Before is Last.Timestamp as seen just before.
+	// Before is Last.Timestamp as it was just before.
 	Before string
 	// Unchanged counts the looks since At that found the host unlocked and Last unchanged.
 	Unchanged int
-	// Refused is what the host said, when it refused the command for good.
+	// Refused is the host's answer, when it refused the command for good.
 	Refused string
 }

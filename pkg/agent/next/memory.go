@@ -7,9 +7,9 @@ import (
 )
 
 const (
-	// tries is how often a command is put to a host that says no, or that leaves open if it heard it.
+	// tries is how often a command is sent to a host that refuses it, or may not have received it.
 	tries = 3
-	// spent is more looks than Next waits for a command to leave a record.
+	// spent is more looks than Decide waits for a command to leave a record.
 	spent = 1 << 20
 	// refreshAgain is when a refresh that failed is tried again, doubled with each failure.
 	refreshAgain = 2 * time.Minute
@@ -17,17 +17,17 @@ const (
 	refreshDoublings = 10
 )
 
-// Memory is what an agent's process knows beside the node and the host. It dies with the process, which
-// costs time and no safety. It is a plain value: a copy goes its own way, and two can be compared.
+// Memory is what an agent's process knows besides the node and the host. Losing it, with the process, costs time and no
+// safety. It is a plain value: copies are independent, and two can be compared.
 type Memory struct {
 	started  time.Time
 	bootID   string
 	asked    Asked
 	affirmed string
 
-	// doubt: nobody knows if the host heard the command in asked.
-	doubt bool
-	// attempt counts how often in a row the same command came to nothing.
+	// uncertain: the host may not have received the command in asked.
+	uncertain bool
+	// attempt counts how often in a row the same command failed to begin.
 	attempt struct {
 		id      string
 		command Command
@@ -43,12 +43,12 @@ type Memory struct {
 	unsupported string
 }
 
-// NewMemory is that of a process that started now.
+// NewMemory returns the memory of a process that starts now.
 func NewMemory(now time.Time, refreshEvery time.Duration) Memory {
 	return Memory{started: now, refreshEvery: refreshEvery}
 }
 
-// View joins what the process knows with what it sees.
+// View joins what the process remembers with what it sees.
 func (m *Memory) View(now time.Time, wanted marker.Intent, last marker.Report, h Host) View {
 	return View{
 		Now: now, Intent: wanted, Report: last, Host: h,
@@ -58,7 +58,7 @@ func (m *Memory) View(now time.Time, wanted marker.Intent, last marker.Report, h
 	}
 }
 
-// Observed takes in one look at the host.
+// Observed notes one look at the host.
 func (m *Memory) Observed(now time.Time, h Host) {
 	if m.bootID != "" && m.bootID != h.BootID {
 		*m = Memory{started: m.started, refreshEvery: m.refreshEvery}
@@ -77,12 +77,12 @@ func (m *Memory) Observed(now time.Time, h Host) {
 	switch {
 	case m.asked.Command == "" || m.asked.Command == CommandReboot:
 	case h.Last.Timestamp != m.asked.Before:
-		m.doubt = false
+		m.uncertain = false
 	default:
 		m.asked.Unchanged++
-		if m.doubt && m.asked.Unchanged >= tries {
-			// The host didn't hear it.
-			m.doubt = false
+		if m.uncertain && m.asked.Unchanged >= tries {
+			// The host didn't receive it.
+			m.uncertain = false
 			if m.failedAgain(m.asked.ID, m.asked.Command) {
 				m.asked.Unchanged = spent
 			} else {
@@ -92,31 +92,39 @@ func (m *Memory) Observed(now time.Time, h Host) {
 	}
 }
 
-// Affirm takes in that `busy` for the intent was accepted from this process.
+// Affirm notes that this process wrote `busy` for the intent, and that it was accepted.
 func (m *Memory) Affirm(id string) { m.affirmed = id }
 
-// IsAffirmed tells if it was.
+// IsAffirmed reports whether Affirm noted the intent last.
 func (m *Memory) IsAffirmed(id string) bool { return m.affirmed == id }
 
-// Heard says what became of a command that was sent to the host.
-type Heard string
+// Delivery says whether the host began a command that was sent to it.
+type Delivery string
 
 const (
-	// HeardYes: the host began it.
-	HeardYes Heard = "yes"
-	// HeardNo: the host certainly did not hear it.
-	HeardNo Heard = "no"
-	// HeardMaybe: it is open if the host heard it.
-	HeardMaybe Heard = "maybe"
-	// HeardRefused: the host said no.
-	HeardRefused Heard = "refused"
+	// Delivered: the host began it.
+	Delivered Delivery = "delivered"
+	// NotDelivered: the host certainly did not receive it.
+	NotDelivered Delivery = "not delivered"
+	// DeliveryUnknown: the host may have received it.
+	DeliveryUnknown Delivery = "unknown"
+	// DeliveryRefused: the host refused it.
+	DeliveryRefused Delivery = "refused"
 )
 
-// Asking must be called just before c is sent, now: whatever the answer to a reboot that the host heard, it may go
-// down, so it counts as asked already.
-func (m *Memory) Asking(v View, now time.Time, c Command) {
+// Result is the host's answer to a command.
+type Result struct {
+	Delivery Delivery
+	// Why and Body are those of a refusal.
+	Why  Refusal
+	Body string
+}
+
+// Sending notes that c is about to be sent. A reboot counts as asked for from here on: whatever the answer to it, the
+// host may go down if it received it.
+func (m *Memory) Sending(v View, now time.Time, c Command) {
 	if c == CommandReboot {
-		m.asked, m.doubt = askedOf(v, now, c), false
+		m.asked, m.uncertain = askedOf(v, now, c), false
 	}
 }
 
@@ -124,52 +132,51 @@ func askedOf(v View, now time.Time, c Command) Asked {
 	return Asked{Command: c, ID: v.Intent.ID, At: now, Before: v.Host.Last.Timestamp}
 }
 
-// Answered takes in what became of c, which was sent at now. Why and body are those of a refusal; refreshEvery is the interval
-// from now on, should c be a refresh.
-func (m *Memory) Answered(v View, now time.Time, c Command, heard Heard, why Refused, body string, refreshEvery time.Duration) {
+// Sent notes the result of c, which was sent at now; after a refresh, refreshEvery is the interval until the next.
+func (m *Memory) Sent(v View, now time.Time, c Command, r Result, refreshEvery time.Duration) {
 	switch {
 	case c == CommandReboot:
-		// It counts already, whatever the answer says, unless it can't have been heard: then it is asked for again.
-		if heard == HeardNo {
+		// It counts already, whatever the answer, unless it can't have been received: then it is asked for again.
+		if r.Delivery == NotDelivered {
 			m.asked = v.Asked
 		}
 		return
-	case heard == HeardRefused && why == RefusedLocked:
-		// What met another command's lock was never begun.
+	case r.Delivery == DeliveryRefused && r.Why == RefusedLocked:
+		// Another command holds the lock, so this one never began.
 		return
 	}
 	if c == CommandRefresh {
-		if heard == HeardNo || heard == HeardRefused && why != RefusedUnsupported {
+		if r.Delivery == NotDelivered || r.Delivery == DeliveryRefused && r.Why != RefusedUnsupported {
 			// The host didn't begin it, so nothing was learned.
 			refreshEvery = min(refreshEvery, refreshAgain)
 		}
 		m.triedRefresh(now, refreshEvery)
 	}
 	asked := askedOf(v, now, c)
-	switch heard {
-	case HeardYes:
+	switch r.Delivery {
+	case Delivered:
 		// A host that begins a command can be updated, whatever it said before.
-		m.asked, m.doubt, m.unsupported = asked, false, ""
-	case HeardNo:
-	case HeardMaybe:
-		m.asked, m.doubt = asked, true
-	case HeardRefused:
-		asked.Refused = body
-		if why == RefusedUnsupported {
-			m.unsupported = body
+		m.asked, m.uncertain, m.unsupported = asked, false, ""
+	case NotDelivered:
+	case DeliveryUnknown:
+		m.asked, m.uncertain = asked, true
+	case DeliveryRefused:
+		asked.Refused = r.Body
+		if r.Why == RefusedUnsupported {
+			m.unsupported = r.Body
 			if m.unsupported == "" {
 				m.unsupported = "it has no Update API, as Bottlerocket before 0.4.1"
 			}
 		}
-		if why == RefusedUnsupported || m.failedAgain(asked.ID, c) {
+		if r.Why == RefusedUnsupported || m.failedAgain(asked.ID, c) {
 			// It ends as a command that left no record.
 			asked.Unchanged = spent
-			m.asked, m.doubt = asked, false
+			m.asked, m.uncertain = asked, false
 		}
 	}
 }
 
-// failedAgain counts an attempt that came to nothing; true if it was the last.
+// failedAgain counts a failure to begin c for the intent, and reports whether it was the last try.
 func (m *Memory) failedAgain(id string, c Command) bool {
 	if m.attempt.id != id || m.attempt.command != c {
 		m.attempt.id, m.attempt.command, m.attempt.count = id, c, 0
@@ -195,14 +202,14 @@ func (m *Memory) nextRefresh() time.Duration {
 	return min(m.refreshEvery, refreshAgain<<min(m.refreshFailures, refreshDoublings))
 }
 
-// Terms are other words for the same: moments for moments, and names for intents, boots and the host's records.
+// Terms replace the times and identifiers in a memory: intents, boots, and the timestamps of the host's records.
 type Terms struct {
 	Moment              func(time.Time) time.Time
 	ID, Boot, Timestamp func(string) string
 }
 
-// In returns m in other terms, with counts cut where a higher one makes no difference any more. Two
-// memories that are equal in such terms lead to the same steps.
+// In returns m in other terms, with counts cut where a higher one makes no difference any more. Two memories that are
+// equal in the same terms lead to the same steps, so that a search needs to look at one of them only.
 func (m Memory) In(t Terms) Memory {
 	m.started, m.refreshTried, m.lockedSince = t.Moment(m.started), t.Moment(m.refreshTried), t.Moment(m.lockedSince)
 	m.bootID = t.Boot(m.bootID)

@@ -35,11 +35,11 @@ func (p *process) look(times int) next.View {
 	return p.view()
 }
 
-// ask puts a command to the host, as the agent's loop does.
-func (p *process) ask(c next.Command, heard next.Heard, why next.Refused, body string) next.View {
+// ask sends a command to the host, as the agent's loop does.
+func (p *process) ask(c next.Command, delivery next.Delivery, why next.Refusal, body string) next.View {
 	v := p.view()
-	p.Asking(v, p.now, c)
-	p.Answered(v, p.now, c, heard, why, body, time.Hour)
+	p.Sending(v, p.now, c)
+	p.Sent(v, p.now, c, next.Result{Delivery: delivery, Why: why, Body: body}, time.Hour)
 	return p.view()
 }
 
@@ -52,7 +52,7 @@ func TestMemoryOfABoot(t *testing.T) {
 	assert.Equal(t, v.Host, p.host)
 	p.Affirm(id)
 	assert.Assert(t, p.IsAffirmed(id) && !p.IsAffirmed("8"))
-	v = p.ask(next.CommandRefresh, next.HeardYes, "", "")
+	v = p.ask(next.CommandRefresh, next.Delivered, "", "")
 	assert.Equal(t, v.Affirmed, id)
 	assert.Equal(t, v.Asked, next.Asked{Command: next.CommandRefresh, ID: id, At: p.now, Before: "t1"})
 	assert.Equal(t, v.RefreshTried, p.now)
@@ -64,14 +64,14 @@ func TestMemoryOfABoot(t *testing.T) {
 	assert.Equal(t, v.Started, now)
 	assert.Equal(t, v.RefreshEvery, time.Hour)
 	assert.Assert(t, v.Affirmed == "" && v.Asked == next.Asked{} && v.RefreshTried.IsZero())
-	v = p.ask(next.CommandRefresh, next.HeardYes, "", "")
+	v = p.ask(next.CommandRefresh, next.Delivered, "", "")
 	assert.Equal(t, p.look(1).RefreshTried, v.RefreshTried, "the new boot is remembered too")
 }
 
 // A lock counts from the first look that found it, without a break.
 func TestMemoryOfALock(t *testing.T) {
 	p := newProcess()
-	p.ask(next.CommandPrepare, next.HeardYes, "", "")
+	p.ask(next.CommandPrepare, next.Delivered, "", "")
 	p.host.Locked = true
 	first := p.look(1).Now
 	v := p.look(3)
@@ -88,7 +88,7 @@ func TestMemoryOfALock(t *testing.T) {
 func TestMemoryOfACommand(t *testing.T) {
 	p := newProcess()
 	assert.Equal(t, p.look(2).Asked, next.Asked{}, "nothing was asked")
-	p.ask(next.CommandPrepare, next.HeardYes, "", "")
+	p.ask(next.CommandPrepare, next.Delivered, "", "")
 	assert.Equal(t, p.look(2).Asked.Unchanged, 2)
 	p.host.Last = written
 	v := p.look(5)
@@ -96,42 +96,42 @@ func TestMemoryOfACommand(t *testing.T) {
 	assert.Equal(t, v.Asked.Command, next.CommandPrepare)
 }
 
-// A command that the host may not have heard is asked for again after three looks without a trace of it, and the third
+// A command that the host may not have received is asked for again after three looks without a trace of it, and the third
 // time it counts as one that left no record.
 func TestMemoryOfADoubt(t *testing.T) {
 	p := newProcess()
 	for range 2 {
-		p.ask(next.CommandPrepare, next.HeardMaybe, "", "")
+		p.ask(next.CommandPrepare, next.DeliveryUnknown, "", "")
 		assert.Equal(t, p.look(2).Asked.Command, next.CommandPrepare)
 		assert.Equal(t, p.look(1).Asked, next.Asked{})
 	}
-	p.ask(next.CommandPrepare, next.HeardMaybe, "", "")
+	p.ask(next.CommandPrepare, next.DeliveryUnknown, "", "")
 	v := p.look(3)
 	assert.Equal(t, v.Asked.Command, next.CommandPrepare)
 	assert.Assert(t, v.Asked.Unchanged > 100)
 
 	// Its record ends the doubt.
 	p = newProcess()
-	p.ask(next.CommandPrepare, next.HeardMaybe, "", "")
+	p.ask(next.CommandPrepare, next.DeliveryUnknown, "", "")
 	p.look(2)
 	p.host.Last = written
 	p.look(1)
 	p.host.Last = refreshed
 	assert.Equal(t, p.look(9).Asked.Command, next.CommandPrepare)
-	// What the host certainly heard or not is in no doubt.
+	// What the host certainly received, or did not, is in no doubt.
 	p = newProcess()
-	p.ask(next.CommandPrepare, next.HeardMaybe, "", "")
-	p.ask(next.CommandPrepare, next.HeardYes, "", "")
+	p.ask(next.CommandPrepare, next.DeliveryUnknown, "", "")
+	p.ask(next.CommandPrepare, next.Delivered, "", "")
 	assert.Equal(t, p.look(9).Asked.Unchanged, 9)
 	before := p.view().Asked
 	p.now = p.now.Add(time.Minute)
-	assert.Equal(t, p.ask(next.CommandPrepare, next.HeardNo, "", "").Asked, before)
+	assert.Equal(t, p.ask(next.CommandPrepare, next.NotDelivered, "", "").Asked, before)
 }
 
 // A refusal is taken for the host's last word after three in a row for one intent and command.
 func TestMemoryOfARefusal(t *testing.T) {
 	p := newProcess()
-	refuse := func(c next.Command) next.Asked { return p.ask(c, next.HeardRefused, next.RefusedState, "no").Asked }
+	refuse := func(c next.Command) next.Asked { return p.ask(c, next.DeliveryRefused, next.RefusedState, "no").Asked }
 	refuse(next.CommandPrepare)
 	refuse(next.CommandPrepare)
 	assert.Equal(t, refuse(next.CommandActivate), next.Asked{}, "another command")
@@ -145,7 +145,7 @@ func TestMemoryOfARefusal(t *testing.T) {
 	// Another command's lock is no refusal.
 	p = newProcess()
 	for range 9 {
-		v := p.ask(next.CommandRefresh, next.HeardRefused, next.RefusedLocked, "locked")
+		v := p.ask(next.CommandRefresh, next.DeliveryRefused, next.RefusedLocked, "locked")
 		assert.Assert(t, v.Asked == next.Asked{} && v.RefreshTried.IsZero())
 	}
 }
@@ -153,28 +153,28 @@ func TestMemoryOfARefusal(t *testing.T) {
 // A host that can't be updated in place says so once, and what it says is believed until it begins a command.
 func TestMemoryOfAnUnsupportedHost(t *testing.T) {
 	p := newProcess()
-	v := p.ask(next.CommandRefresh, next.HeardRefused, next.RefusedUnsupported, "no route")
+	v := p.ask(next.CommandRefresh, next.DeliveryRefused, next.RefusedUnsupported, "no route")
 	assert.Equal(t, v.Unsupported, "no route")
 	assert.Assert(t, v.Asked.Refused == "no route" && v.Asked.Unchanged > 100)
 	assert.Equal(t, v.RefreshEvery, time.Hour, "it need not be asked soon")
-	assert.Equal(t, p.ask(next.CommandRefresh, next.HeardNo, "", "").Unsupported, "no route")
-	assert.Equal(t, p.ask(next.CommandRefresh, next.HeardYes, "", "").Unsupported, "")
-	assert.Equal(t, p.ask(next.CommandRefresh, next.HeardRefused, next.RefusedUnsupported, "").Unsupported, "it has no Update API, as Bottlerocket before 0.4.1")
+	assert.Equal(t, p.ask(next.CommandRefresh, next.NotDelivered, "", "").Unsupported, "no route")
+	assert.Equal(t, p.ask(next.CommandRefresh, next.Delivered, "", "").Unsupported, "")
+	assert.Equal(t, p.ask(next.CommandRefresh, next.DeliveryRefused, next.RefusedUnsupported, "").Unsupported, "it has no Update API, as Bottlerocket before 0.4.1")
 }
 
-// A reboot counts as asked for before the answer is there, and is asked for again only if the host can't have heard it.
+// A reboot counts as asked for before the answer is there, and is asked for again only if the host can't have received it.
 func TestMemoryOfAReboot(t *testing.T) {
 	p := newProcess()
-	before := p.ask(next.CommandActivate, next.HeardMaybe, "", "").Asked
-	p.Asking(p.view(), p.now, next.CommandPrepare)
+	before := p.ask(next.CommandActivate, next.DeliveryUnknown, "", "").Asked
+	p.Sending(p.view(), p.now, next.CommandPrepare)
 	assert.Equal(t, p.view().Asked, before, "no other command does")
 	v := p.view()
-	p.Asking(v, p.now, next.CommandReboot)
+	p.Sending(v, p.now, next.CommandReboot)
 	assert.Equal(t, p.view().Asked, next.Asked{Command: next.CommandReboot, ID: id, At: p.now, Before: "t1"})
-	p.Answered(v, p.now, next.CommandReboot, next.HeardNo, "", "", time.Hour)
+	p.Sent(v, p.now, next.CommandReboot, next.Result{Delivery: next.NotDelivered}, time.Hour)
 	assert.Equal(t, p.view().Asked, before)
-	for _, heard := range []next.Heard{next.HeardYes, next.HeardMaybe, next.HeardRefused} {
-		p.ask(next.CommandReboot, heard, next.RefusedState, "no")
+	for _, delivery := range []next.Delivery{next.Delivered, next.DeliveryUnknown, next.DeliveryRefused} {
+		p.ask(next.CommandReboot, delivery, next.RefusedState, "no")
 		v := p.look(9)
 		assert.Assert(t, v.Asked.Command == next.CommandReboot && v.Asked.Unchanged == 0, "%+v", v.Asked)
 	}
@@ -184,36 +184,36 @@ func TestMemoryOfAReboot(t *testing.T) {
 // more seldom than any other refresh; one that the host didn't begin, soon.
 func TestMemoryOfARefresh(t *testing.T) {
 	p := newProcess()
-	p.ask(next.CommandRefresh, next.HeardYes, "", "")
+	p.ask(next.CommandRefresh, next.Delivered, "", "")
 	p.host.Last = failed(next.CommandRefresh, "no route")
 	for _, want := range []int{2, 4, 8, 16, 32, 60, 60} {
 		assert.Equal(t, p.look(1).RefreshEvery, time.Duration(want)*time.Minute)
-		p.ask(next.CommandRefresh, next.HeardYes, "", "")
+		p.ask(next.CommandRefresh, next.Delivered, "", "")
 	}
 	p.host.Last = failed(next.CommandPrepare, "disk")
 	assert.Equal(t, p.look(1).RefreshEvery, time.Hour, "another command's failure is none of the refresh")
 	p.host.Last = next.LastCommand{Command: next.CommandRefresh, Success: true, Timestamp: "t5"}
 	p.look(1)
-	p.ask(next.CommandRefresh, next.HeardYes, "", "")
+	p.ask(next.CommandRefresh, next.Delivered, "", "")
 	assert.Equal(t, p.look(1).RefreshEvery, time.Hour)
 	p.host.SawNothing = true
 	assert.Equal(t, p.look(1).RefreshEvery, 2*time.Minute, "it names no release, which is no success, and the first")
 
 	p = newProcess()
-	assert.Equal(t, p.ask(next.CommandRefresh, next.HeardMaybe, "", "").RefreshEvery, time.Hour)
-	assert.Equal(t, p.ask(next.CommandRefresh, next.HeardNo, "", "").RefreshEvery, 2*time.Minute)
+	assert.Equal(t, p.ask(next.CommandRefresh, next.DeliveryUnknown, "", "").RefreshEvery, time.Hour)
+	assert.Equal(t, p.ask(next.CommandRefresh, next.NotDelivered, "", "").RefreshEvery, 2*time.Minute)
 	p = newProcess()
-	assert.Equal(t, p.ask(next.CommandRefresh, next.HeardRefused, next.RefusedFailed, "").RefreshEvery, 2*time.Minute)
+	assert.Equal(t, p.ask(next.CommandRefresh, next.DeliveryRefused, next.RefusedFailed, "").RefreshEvery, 2*time.Minute)
 	tried := p.now
 	p.look(1)
-	assert.Equal(t, p.ask(next.CommandPrepare, next.HeardYes, "", "").RefreshTried, tried)
+	assert.Equal(t, p.ask(next.CommandPrepare, next.Delivered, "", "").RefreshTried, tried)
 
 	// However often it failed, the interval doesn't wrap around.
 	p = newProcess()
 	p.host.Last = failed(next.CommandRefresh, "no route")
 	p.look(1)
 	for range 99 {
-		p.Answered(p.view(), p.now, next.CommandRefresh, next.HeardYes, "", "", 1e6*time.Hour)
+		p.Sent(p.view(), p.now, next.CommandRefresh, next.Result{Delivery: next.Delivered}, 1e6*time.Hour)
 	}
 	assert.Equal(t, p.view().RefreshEvery, 2048*time.Minute)
 }
@@ -227,12 +227,12 @@ func TestMemoryInTerms(t *testing.T) {
 		p.host = next.Host{BootID: boot, Last: next.LastCommand{Command: next.CommandRefresh, Timestamp: record}}
 		p.look(1)
 		for range refreshes {
-			p.ask(next.CommandRefresh, next.HeardYes, "", "")
+			p.ask(next.CommandRefresh, next.Delivered, "", "")
 		}
 		for range refusals {
-			p.ask(next.CommandActivate, next.HeardRefused, next.RefusedState, "no")
+			p.ask(next.CommandActivate, next.DeliveryRefused, next.RefusedState, "no")
 		}
-		p.ask(next.CommandPrepare, next.HeardYes, "", "")
+		p.ask(next.CommandPrepare, next.Delivered, "", "")
 		p.Affirm(intent)
 		p.look(looks)
 		p.host.Locked, p.now = true, began.Add(time.Hour)

@@ -8,18 +8,18 @@ import (
 )
 
 const (
-	// unchangedLooks is how often an unlocked host may show no new record after a command was accepted
-	// before the command counts as dead (docs/host-api.md#commands, rule 5).
+	// unchangedLooks is how often an unlocked host may show no new record of an accepted command before the command
+	// counts as dead (docs/host-api.md#commands, rule 5).
 	unchangedLooks = 3
 
-	// activateAgain is how long after an activation that failed on the repository the next one is asked for, and lastTry
-	// how long before the end of the intent no more is: the answer is to come before the controller's deadline.
+	// activateAgain is how long after an activation that failed on the repository the next one is asked for. None is
+	// within lastTry of the intent's end: the answer must come before the controller's deadline.
 	activateAgain = 30 * time.Second
 	lastTry       = 2 * time.Minute
-	// tellPatience is for how long after its activation was asked for a reboot waits for the report of it; a slow
-	// repository takes half of that. Without the report a rollback can't be told from a loss of power, and the version
-	// isn't blamed, but the node is drained and must not wait for proxies that stay away.
-	tellPatience = 5 * time.Minute
+	// reportPatience is how long after asking for the activation a reboot waits for the report of it; a slow repository
+	// takes half of that. Without the report a rollback looks like a loss of power, and the version isn't blamed. But the
+	// node is drained, and must not wait for ever for a proxy that doesn't answer.
+	reportPatience = 5 * time.Minute
 
 	shortCommand = 10 * time.Second
 
@@ -28,11 +28,11 @@ const (
 	pollSlow   = 30 * time.Second
 )
 
-// StepKind is what an agent does next.
+// StepKind is the kind of an agent's next step.
 type StepKind string
 
 const (
-	// StepRest: nothing until something changes or the facts are due.
+	// StepRest: do nothing until something changes or the facts are due.
 	StepRest StepKind = "rest"
 	// StepWait: look again after Step.After.
 	StepWait StepKind = "wait"
@@ -54,30 +54,31 @@ type Step struct {
 	After   time.Duration
 }
 
-// View is all that an agent decides from.
+// View is all that an agent's step is decided from.
 type View struct {
 	Now    time.Time
 	Intent marker.Intent
-	// Report is the agent's own last report, as it stands on the Node.
+	// Report is the agent's own last report, as the Node has it.
 	Report marker.Report
 	Host   Host
-	// Asked, Started, Affirmed, RefreshedAt, RefreshTried and LockedSince are the process's own memory; see Asked.
+
+	// Asked and all that follow are what the process remembers: see Memory.
 	Asked Asked
 	// Started is when this process started.
 	Started time.Time
-	// Affirmed is the intent for which this very process wrote `busy` and had it accepted.
+	// Affirmed is the intent for which this very process wrote `busy`, which was accepted.
 	Affirmed string
 	// RefreshTried is when this process last asked for a refresh; zero if never.
 	RefreshTried time.Time
 	// RefreshEvery is how often facts are refreshed.
 	RefreshEvery time.Duration
-	// LockedSince is since when the host has been locked without a break; zero if it isn't.
+	// LockedSince is since when the host has been locked without a break; zero if it isn't locked.
 	LockedSince time.Time
-	// Unsupported is the host's word that it can't update in place; empty if it hasn't said so.
+	// Unsupported is why the host can't update in place; empty if it hasn't refused to.
 	Unsupported string
 }
 
-// Decide returns an agent's next step. It never asks for anything disruptive that the intent doesn't ask for.
+// Decide returns an agent's next step. Nothing disruptive is in it that the intent doesn't ask for.
 func Decide(v View) Step {
 	answer := v.Report.Answer(v.Intent.ID)
 	if v.Intent.ID == "" {
@@ -110,7 +111,7 @@ func (s Step) because(r marker.ReportReason) Step {
 	return s
 }
 
-// reported reports whether the report that stands says what s would.
+// reported reports whether the Node already has the answer that s is.
 func (s Step) reported(v View) bool {
 	return v.Report.Says(v.Intent.ID, s.State, s.Reason) && v.Report.Message == marker.Clip(s.Message, marker.MaxMessage)
 }

@@ -15,16 +15,16 @@ func prepare(v View, answer marker.State) Step {
 		case answer == marker.StateReady:
 			return keepFresh(v)
 		case v.Asked.Command == CommandPrepare && v.Asked.ID == v.Intent.ID:
-			// It is this agent's own command, so only the controller's deadline ends the patience: an
-			// error now would throw away what a slow host is about to finish.
+			// It is this agent's own command, so only the controller's deadline ends it: an error now would throw away what a
+			// slow host is about to finish.
 			return wait(pace(v))
 		}
 		return locked(v, answer)
 	}
 	if answer == marker.StateReady {
-		return keep(v)
+		return keepPrepared(v)
 	}
-	if staged(h, target) {
+	if written(h, target) {
 		return report(marker.StateReady, "")
 	}
 	if h.State == HostReady {
@@ -34,7 +34,7 @@ func prepare(v View, answer marker.State) Step {
 		return ask(v, answer, CommandDeactivate)
 	}
 	if done, died := ended(v, CommandPrepare); done {
-		return prepared(v, died)
+		return unproven(v, died)
 	}
 	if !chosen(h, target) {
 		return refresh(v)
@@ -42,7 +42,7 @@ func prepare(v View, answer marker.State) Step {
 	return ask(v, answer, CommandPrepare)
 }
 
-// arrived is the end of an intent whose target runs already.
+// arrived returns the step for an intent whose target runs already.
 func arrived(v View, answer marker.State) Step {
 	if answer != marker.StateReady {
 		return report(marker.StateReady, "already running %s", v.Intent.Target)
@@ -50,8 +50,8 @@ func arrived(v View, answer marker.State) Step {
 	return keepFresh(v)
 }
 
-// confirm looks once more, before the node is taken out of service for it, whether what was prepared stands and the
-// repository answers: an activation loads that too. Nothing on the host is changed.
+// confirm returns the step that checks, before the node is taken out of service, that what was prepared is still staged
+// and that the repository answers, which an activation loads too. Nothing on the host is changed.
 func confirm(v View, answer marker.State) Step {
 	h, target := v.Host, v.Intent.Target
 	asked := v.Asked.Command == CommandRefresh && v.Asked.ID == v.Intent.ID
@@ -63,8 +63,8 @@ func confirm(v View, answer marker.State) Step {
 	case h.Locked:
 		return locked(v, answer)
 	case answer == marker.StateReady:
-		return keep(v)
-	case !stands(h, target) || !staged(h, target) && !proven(v):
+		return keepPrepared(v)
+	case !isStaged(v):
 		return report(marker.StateError, "%s", preparedIsGone)
 	case asked && h.Last.Timestamp != v.Asked.Before && chosen(h, target):
 		return report(marker.StateReady, "")
@@ -74,8 +74,8 @@ func confirm(v View, answer marker.State) Step {
 	return refresh(v)
 }
 
-// confirmAgainLater waits for a repository that did not answer: what is staged stands, and the node serves. The host's
-// word is told meanwhile.
+// confirmAgainLater returns the report of a repository that did not answer, then the wait for the next try. What is
+// staged stays, and the node stays in service.
 func confirmAgainLater(v View) Step {
 	s := report(marker.StateBusy, "%s", refreshing+problem(v.Host)).because(marker.ReasonRepositoryUnavailable)
 	switch {
@@ -87,7 +87,7 @@ func confirmAgainLater(v View) Step {
 	return command(CommandRefresh)
 }
 
-// refresh asks the host once, for the intent, whether it still offers the target.
+// refresh returns the refresh that shows whether the host still offers the target, then the error if it doesn't.
 func refresh(v View) Step {
 	h := v.Host
 	if v.Asked.Command != CommandRefresh || v.Asked.ID != v.Intent.ID {
@@ -99,7 +99,7 @@ func refresh(v View) Step {
 	_, died := ended(v, CommandRefresh)
 	switch {
 	case died:
-		return report(marker.StateError, "%s", refreshing+vanished(v.Asked))
+		return report(marker.StateError, "%s", refreshing+noRecord(v.Asked))
 	case h.Last.Command == CommandRefresh && !h.Last.Success:
 		return report(marker.StateError, "%s", refreshing+problem(h))
 	case h.SawNothing:
@@ -113,9 +113,9 @@ func chosen(h Host, target string) bool {
 	return h.State != HostUninitialized && h.ChosenKnown && h.Chosen == target
 }
 
-// keep looks after what was answered with ready.
-func keep(v View) Step {
-	if v.Report.BootID != v.Host.BootID || !stands(v.Host, v.Intent.Target) {
+// keepPrepared returns the step after `ready`: an error once what was prepared is gone.
+func keepPrepared(v View) Step {
+	if v.Report.BootID != v.Host.BootID || !recorded(v.Host, v.Intent.Target) {
 		return report(marker.StateError, "%s", preparedIsGone)
 	}
 	return keepFresh(v)
@@ -123,37 +123,42 @@ func keep(v View) Step {
 
 const preparedIsGone = "the prepared update is gone: the host was rebooted or changed by somebody else"
 
-// staged tells if the host's own last word proves that target was written in this boot.
-func staged(h Host, target string) bool {
+// isStaged reports whether the target is staged: by the host's record, and by one of two proofs that it was written.
+func isStaged(v View) bool {
+	h, target := v.Host, v.Intent.Target
+	return recorded(h, target) && (written(h, target) || proven(v))
+}
+
+// written reports whether the host's last command proves that target was written in this boot.
+func written(h Host, target string) bool {
 	return h.State == HostStaged && h.Last.Command == CommandPrepare && h.Last.Success &&
 		h.Last.Started == target && h.Staged == target
 }
 
-// stands reports whether the host still has target staged, by its record.
-func stands(h Host, target string) bool {
+// recorded reports whether the host's record says that target is staged.
+func recorded(h Host, target string) bool {
 	return h.State == HostStaged && h.Staged == target && !overwritten(h, target)
 }
 
-// proven reports whether the report before the intent's answer proves the stage: it is the one on the prepare, since
-// only then the intent is issued. A confirmation that is busy was begun on such a report.
+// proven reports whether the report before the intent's answer proves that the target was written: it answers the
+// prepare, since only after that the intent is issued. A confirmation that is busy was begun on such a report.
 func proven(v View) bool {
 	confirms := v.Intent.Action == marker.ActionConfirmUpdate && v.Report.Answer(v.Intent.ID) == marker.StateBusy
 	return v.Report.BootID == v.Host.BootID && (v.Report.State == marker.StateReady || confirms)
 }
 
 // overwritten reports whether the last command was a prepare of something else, or one that failed. The host's record
-// of what is staged names its own choice, also where another version was written (docs/host-api.md: F9), so it is no proof
-// then.
+// is no proof then: it names the host's choice even where another version was written (docs/host-api.md: F9).
 func overwritten(h Host, target string) bool {
 	return h.Last.Command == CommandPrepare && (!h.Last.Success || h.Last.Started != target)
 }
 
-// prepared judges a prepare that ended without proof of the target.
-func prepared(v View, died bool) Step {
+// unproven returns the error of a prepare that ended without proof of the target.
+func unproven(v View, died bool) Step {
 	h, target := v.Host, v.Intent.Target
 	switch {
 	case died:
-		return report(marker.StateError, "preparing %s: %s", target, vanished(v.Asked))
+		return report(marker.StateError, "preparing %s: %s", target, noRecord(v.Asked))
 	case !h.Last.Success:
 		return report(marker.StateError, "preparing %s: %s", target, problem(h))
 	case h.Last.Started == "":

@@ -6,46 +6,50 @@ import (
 )
 
 func reboot(v View, answer marker.State) Step {
-	h, target := v.Host, v.Intent.Target
-	if h.BootID != v.Intent.RebootFrom {
-		// A reboot after the cordon counts as the reboot, whoever did it. What it says of the target depends on whether that
-		// was activated, which the report remembers.
-		switch {
-		case h.Version == target && answer != marker.StateReady:
-			return report(marker.StateReady, "")
-		case h.Version != target && answer != marker.StateError && v.Report.ActivatedID != v.Intent.ID:
-			return report(marker.StateError, "the host was rebooted before %s was activated", target)
-		case h.Version != target && answer != marker.StateError && activatedID(v) == "":
-			return report(marker.StateError, "the host came back with %s, which this operator did not ask for, instead of %s",
-				h.Version, target).because(marker.ReasonAnotherUpdater)
-		case h.Version != target && answer != marker.StateError:
-			return report(marker.StateError, "the host came back with %s instead of %s: the update was rolled back", h.Version, target)
-		}
-		return keepFresh(v)
-	}
-	if answer == marker.StateError || answer == marker.StateReady {
-		return Step{Kind: StepRest}
-	}
-	if answer == marker.StateNone {
+	switch {
+	case v.Host.BootID != v.Intent.RebootFrom:
+		return rebooted(v, answer)
+	case answer == marker.StateNone:
 		return beginReboot(v)
+	case answer == marker.StateBusy:
+		return continueReboot(v)
 	}
-	return continueReboot(v)
+	return Step{Kind: StepRest}
 }
 
-// beginReboot checks once more what would be activated, then passes the point of no return.
+// rebooted returns the answer after a reboot: any after the cordon counts. What it says of the target depends on
+// whether that was activated, which the report remembers.
+func rebooted(v View, answer marker.State) Step {
+	version, target := v.Host.Version, v.Intent.Target
+	switch {
+	case version == target && answer != marker.StateReady:
+		return report(marker.StateReady, "")
+	case version == target || answer == marker.StateError:
+		return keepFresh(v)
+	case v.Report.ActivatedID != v.Intent.ID:
+		return report(marker.StateError, "the host was rebooted before %s was activated", target)
+	case activatedID(v) == "":
+		return report(marker.StateError, "the host came back with %s, which this operator did not ask for, instead of %s",
+			version, target).because(marker.ReasonAnotherUpdater)
+	}
+	return report(marker.StateError, "the host came back with %s instead of %s: the update was rolled back",
+		version, target)
+}
+
+// beginReboot returns `busy`, the point of no return, if what would be activated is still the target.
 func beginReboot(v View) Step {
 	h, target := v.Host, v.Intent.Target
 	if h.Locked {
 		return locked(v, marker.StateNone)
 	}
-	if !stands(h, target) || !staged(h, target) && !proven(v) {
+	if !isStaged(v) {
 		return report(marker.StateError, "%s is not staged on the host any more", target)
 	}
 	return report(marker.StateBusy, "")
 }
 
-// continueReboot goes on after busy stands: activate, then reboot. Until busy was accepted by a live
-// look for this very process it touches nothing.
+// continueReboot returns what follows `busy`: activate, then reboot. The host isn't touched before a `busy` of this
+// very process was accepted.
 func continueReboot(v View) Step {
 	h, a := v.Host, v.Asked
 	if a.Command == CommandReboot && a.ID == v.Intent.ID {
@@ -58,7 +62,7 @@ func continueReboot(v View) Step {
 		if v.Now.Before(v.Intent.Until) {
 			return busy(v, marker.StateBusy)
 		}
-		// Too late to begin, and this process can't know if its predecessor asked for the reboot.
+		// It is too late to begin, and the process before this one may have asked for the reboot.
 		if v.Now.Sub(v.Started) > intent.RebootPatience {
 			return report(marker.StateError, "the host did not reboot in time")
 		}
@@ -71,7 +75,7 @@ func continueReboot(v View) Step {
 		again := report(marker.StateBusy, "%s", problem(h)).because(marker.ReasonRepositoryUnavailable)
 		switch {
 		case died:
-			return report(marker.StateError, "activating %s: %s", v.Intent.Target, vanished(v.Asked))
+			return report(marker.StateError, "activating %s: %s", v.Intent.Target, noRecord(v.Asked))
 		case !h.Last.OfRepository || !v.Now.Add(lastTry).Before(v.Intent.Until):
 			return report(marker.StateError, "activating %s: %s", v.Intent.Target, problem(h))
 		case v.Now.Sub(a.At) < activateAgain && !again.reported(v):
@@ -87,11 +91,11 @@ func continueReboot(v View) Step {
 		return changed(v, "the host has %s staged instead of %s", orUnknown(h.Staged), v.Intent.Target)
 	}
 	if overwritten(h, v.Intent.Target) {
-		return changed(v, "%s was prepared on the host instead of %s", orUnknown(h.Last.Started), v.Intent.Target).
-			because(marker.ReasonAnotherUpdater)
+		return changed(v, "%s was prepared on the host instead of %s",
+			orUnknown(h.Last.Started), v.Intent.Target).because(marker.ReasonAnotherUpdater)
 	}
 	if h.State == HostReady {
-		if v.Report.ActivatedID != v.Intent.ID && v.Now.Sub(a.At) < tellPatience {
+		if v.Report.ActivatedID != v.Intent.ID && v.Now.Sub(a.At) < reportPatience {
 			return Step{Kind: StepFacts}
 		}
 		return command(CommandReboot)
@@ -102,9 +106,8 @@ func continueReboot(v View) Step {
 	return command(CommandActivate)
 }
 
-// changed reports that somebody changed the host after the point of no return. A process that hasn't
-// asked its host for anything yet can't know if its predecessor asked for the reboot: no error then,
-// until a reboot would have come.
+// changed returns the error of a host that something else changed after the point of no return. A process that hasn't
+// asked its host for anything yet waits first: the process before it may have asked for the reboot.
 func changed(v View, format string, args ...any) Step {
 	if v.Asked.ID != v.Intent.ID && v.Now.Sub(v.Started) <= intent.RebootPatience {
 		return wait(pollSlow)

@@ -1,10 +1,8 @@
 package next
 
-import (
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
-)
+import "github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 
-// keepFresh refreshes what is available when it is due, and rests else.
+// keepFresh returns the refresh of what is available when it is due, a rest otherwise.
 func keepFresh(v View) Step {
 	if step, ok := settle(v, CommandRefresh); ok {
 		return step
@@ -24,7 +22,7 @@ func stabilize(v View, answer marker.State) Step {
 		if step := locked(v, answer); step.Kind == StepReport {
 			return step
 		}
-		// An intent without an answer isn't left to the next refresh: the lock ends before that.
+		// An intent without an answer doesn't wait for the next refresh: the lock ends before that.
 		if step := keepFresh(v); step.Kind != StepRest || answer != marker.StateNone {
 			return step
 		}
@@ -33,15 +31,15 @@ func stabilize(v View, answer marker.State) Step {
 	if s, found := hindrance(v); found {
 		return once(v, s)
 	}
-	// A host that hasn't been asked what is available has no facts worth an answer yet.
+	// A host that hasn't been asked what is available yet has no facts to answer with.
 	if v.RefreshTried.IsZero() {
 		return keepFresh(v)
 	}
 	if step, ok := settle(v, CommandRefresh); ok {
 		return step
 	}
-	if blind := unrefreshed(v); blind != "" {
-		return once(v, report(marker.StateError, "%s", blind))
+	if why := refreshProblem(v); why != "" {
+		return once(v, report(marker.StateError, "%s", why))
 	}
 	if answer != marker.StateReady {
 		return report(marker.StateReady, "")
@@ -49,7 +47,7 @@ func stabilize(v View, answer marker.State) Step {
 	return keepFresh(v)
 }
 
-// once returns s unless that is reported already; then the agent goes on keeping its facts fresh.
+// once returns s unless it is reported already; then the agent keeps its facts fresh.
 func once(v View, s Step) Step {
 	if s.reported(v) {
 		return keepFresh(v)
@@ -57,16 +55,16 @@ func once(v View, s Step) Step {
 	return s
 }
 
-// unrefreshed says why a host doesn't know what is available; empty if it does. Who isn't told takes the
-// node for up to date. An offer that is known stands: its attempt refreshes once more, and tells.
-func unrefreshed(v View) string {
+// refreshProblem returns why the host doesn't know what is available, empty if it does: without it the node would pass
+// for up to date. It is no matter while an offer is known, since an attempt begins with a refresh.
+func refreshProblem(v View) string {
 	a, last := v.Asked, v.Host.Last
 	switch {
 	case v.Report.Available != "":
 	case last.Command == CommandRefresh && !last.Success:
 		return refreshing + problem(v.Host)
 	case a.Command == CommandRefresh && last.Timestamp == a.Before && a.Unchanged >= unchangedLooks:
-		return refreshing + vanished(a)
+		return refreshing + noRecord(a)
 	case v.Host.State == HostUninitialized:
 		return refreshing + "the host has not looked since it booted"
 	case v.Host.SawNothing:
@@ -75,23 +73,28 @@ func unrefreshed(v View) string {
 	return ""
 }
 
-// refreshing begins the message about a refresh that came to nothing, and sawNothing ends one.
+// refreshing begins the message of a refresh that failed, and sawNothing ends that of one which found no release.
 const (
 	refreshing = "refreshing what is available: "
-	sawNothing = "the host calls it done and names no release, not even its own: it may not have looked, or its repository holds nothing for its variant"
+	sawNothing = "the host calls it done and names no release, not even its own: it may not have looked, " +
+		"or its repository holds nothing for its variant"
 )
 
-// hindrance returns the error of a host that can't be updated by this operator as it is, if it is one.
+// hindrance returns the error of a host that this operator can't update as it is, and whether it is one.
 func hindrance(v View) (Step, bool) {
+	var s Step
 	switch h := v.Host; {
 	case v.Unsupported != "":
-		return report(marker.StateError, "in-place updates are not supported by this host: %s", v.Unsupported).because(marker.ReasonInterfaceUnsupported), true
+		s = report(marker.StateError, "in-place updates are not supported by this host: %s", v.Unsupported).
+			because(marker.ReasonInterfaceUnsupported)
 	case h.State == HostReady:
-		return report(marker.StateError, "the host has activated %s, and its Node tells of no update that asked for it", orUnknown(h.Staged)).
-			because(marker.ReasonUnrequestedActivation), true
+		s = report(marker.StateError, "the host has activated %s, and its Node tells of no update that asked for it",
+			orUnknown(h.Staged)).because(marker.ReasonUnrequestedActivation)
 	case h.ForeignBoot:
-		return report(marker.StateError, "the host will boot another partition set, activated outside the update API").
-			because(marker.ReasonAnotherUpdater), true
+		s = report(marker.StateError, "the host will boot another partition set, activated outside the update API").
+			because(marker.ReasonAnotherUpdater)
+	default:
+		return s, false
 	}
-	return Step{}, false
+	return s, true
 }

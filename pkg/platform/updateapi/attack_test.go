@@ -10,8 +10,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/agent/next"
 )
 
-// TestAttackHost: what a host says, in a place where words are welcome or in one where they aren't, comes out as one
-// short printable line.
+// TestAttackHost: whatever text a host sends, in any place, comes out as one short printable line.
 func TestAttackHost(t *testing.T) {
 	for name, word := range hostile.Words() {
 		t.Run(name, func(t *testing.T) {

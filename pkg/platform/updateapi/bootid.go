@@ -25,7 +25,7 @@ func readBootID(path string) (string, error) {
 	return strings.TrimSuffix(string(b), "\n"), nil
 }
 
-// checkBootID refuses what can't be a boot ID: the proof of a reboot rests on it.
+// checkBootID returns an error for what can't be a boot ID: it is the proof of a reboot.
 func checkBootID(id string) error {
 	if id == "" {
 		return errors.New("boot id is empty")

@@ -156,12 +156,12 @@ func TestCannedOS(t *testing.T) {
 }
 
 func TestCannedStart(t *testing.T) {
-	const open, unheard = next.Refused("open"), next.Refused("unheard")
+	const open, notStarted = next.Refusal("open"), next.Refusal("not started")
 	for _, c := range []struct {
 		command next.Command
 		status  int
 		body    string
-		want    next.Refused
+		want    next.Refusal
 	}{
 		{next.CommandRefresh, 204, "", ""},
 		{next.CommandReboot, 204, "", ""},
@@ -173,8 +173,8 @@ func TestCannedStart(t *testing.T) {
 		{next.CommandActivate, 404, "", next.RefusedUnsupported},
 		{next.CommandRefresh, 500, "Unable to start the update dispatcher: No such file or directory (os error 2) ", next.RefusedUnsupported},
 		{next.CommandRefresh, 500, "Unable to start the update dispatcher: Cannot allocate memory (os error 12) ", next.RefusedFailed},
-		{next.CommandRefresh, 408, "", unheard},
-		{next.CommandReboot, 408, "", unheard},
+		{next.CommandRefresh, 408, "", notStarted},
+		{next.CommandReboot, 408, "", notStarted},
 		{next.CommandReboot, 408, "Request Timeout", open},
 		{next.CommandRefresh, 500, "Update dispatcher failed", next.RefusedFailed},
 		{next.CommandRefresh, 302, "", next.RefusedFailed},
@@ -190,9 +190,9 @@ func TestCannedStart(t *testing.T) {
 				assert.NilError(t, err)
 				return
 			}
-			var late *platform.UnheardError
-			assert.Equal(t, errors.As(err, &late), c.want == unheard, "%v", err)
-			if c.want == unheard {
+			var late *platform.NotStartedError
+			assert.Equal(t, errors.As(err, &late), c.want == notStarted, "%v", err)
+			if c.want == notStarted {
 				return
 			}
 			var refused *platform.RefusedError

@@ -14,24 +14,23 @@ const (
 	DefaultSocket = "/run/api.sock"
 	// DefaultBootIDPath is host-wide, and readable in any container without a mount.
 	DefaultBootIDPath = "/proc/sys/kernel/random/boot_id"
-	// DefaultTimeout is for one request. The server has one worker, which a slow request blocks, and
-	// looks take it milliseconds otherwise.
+	// DefaultTimeout is for one request. The server answers looks within milliseconds, but has one worker, which a slow
+	// request blocks.
 	DefaultTimeout = 10 * time.Second
 )
 
 // maxHeader bounds the headers of an answer, in bytes; real ones are below 200.
 const maxHeader = 16 << 10
 
-// Config says where the host is. Its zero value is a real host with all defaults.
+// Config says where the host is. The zero value is a real host with all defaults.
 type Config struct {
 	// Socket is the path of the API's socket; empty: DefaultSocket.
 	Socket string
 	// BootIDPath is the file with the kernel's boot ID; empty: DefaultBootIDPath.
 	BootIDPath string
-	// Timeout is for each request with its answer; 0 or less: DefaultTimeout.
+	// Timeout is for each request and its answer; 0 or less: DefaultTimeout.
 	Timeout time.Duration
-	// Transport replaces the socket, and BootID the file, where a host is simulated without them. nil:
-	// the socket and the file.
+	// Transport replaces the socket, and BootID the file, of a simulated host. nil: the socket and the file.
 	Transport http.RoundTripper
 	BootID    func() (string, error)
 }
@@ -69,14 +68,14 @@ func New(cfg Config) *Client {
 		bootID:  cfg.BootID,
 		http: &http.Client{
 			Transport: cfg.Transport,
-			// The API redirects nowhere; a redirect is an answer like any other that isn't understood.
+			// The API has no redirects; one is an unexpected answer like any other.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}
 }
 
-// socketTransport makes a new connection for each request: the server drops idle ones after 5 s, and
-// a request that finds its connection dropped is one whose fate is unknown.
+// socketTransport returns a transport with a new connection for each request: the server closes idle ones after 5 s,
+// and a request on a closed connection may or may not have arrived.
 func socketTransport(path string) *http.Transport {
 	var d net.Dialer
 	return &http.Transport{

@@ -18,7 +18,7 @@ type osRelease struct {
 	Arch    string `json:"arch"`
 }
 
-// status is the body of GET /updates/status. Pointers are what may be null.
+// status is the body of GET /updates/status. What may be null is a pointer.
 type status struct {
 	State     *string    `json:"update_state"`
 	Available []string   `json:"available_updates"`
@@ -50,7 +50,7 @@ type command struct {
 // maxWord bounds names and timestamps, in bytes.
 const maxWord = 128
 
-// checkVersion refuses what a mark couldn't hold: the agent reports versions on its Node.
+// checkVersion returns an error for what is no semantic version: the agent reports versions on its Node.
 func checkVersion(s string) error {
 	if !marker.ValidVersion(s) {
 		return errors.Errorf("version %q is not a semantic version", printable(s))
@@ -58,7 +58,7 @@ func checkVersion(s string) error {
 	return nil
 }
 
-// checkWord lets pass what may stand in a log or a mark without more care; empty is fine.
+// checkWord returns an error for what is too long, or can't be printed, for a log or an annotation. Empty is fine.
 func checkWord(s string) error {
 	if len(s) > maxWord || s != printable(s) {
 		return errors.Errorf("%q is too long or can't be printed", printable(s))
@@ -81,7 +81,7 @@ func decodeOS(body []byte) (osRelease, error) {
 	return o, errors.WithMessage(checkWord(o.Arch), "arch")
 }
 
-// decodeStatus reads the body of GET /updates/status into the part of a host that it tells of.
+// decodeStatus reads the body of GET /updates/status into the fields of a host that are in it.
 func decodeStatus(body []byte) (next.Host, error) {
 	var s status
 	if err := decode(body, &s); err != nil {
@@ -114,18 +114,17 @@ func decodeStatus(body []byte) (next.Host, error) {
 	if h.Last, err = s.Last.read(); err != nil {
 		return next.Host{}, errors.WithMessage(err, "most_recent_command")
 	}
-	// A failed refresh leaves the old choice behind, next to Idle or in Staged and Ready.
+	// A failed refresh leaves the old choice, with the state Idle, Staged or Ready.
 	refreshed := h.Last.Command == next.CommandRefresh && h.Last.Success
 	h.ChosenKnown = refreshed && h.State != next.HostIdle
 	h.SawNothing = refreshed && h.State == next.HostIdle && len(s.Available) == 0
 	return h, nil
 }
 
-// decodeCutStatus reads what arrived of a status that is too long. That is so where a command printed megabytes, and
-// its output stands last: all that is judged stands in front of it, and the version that a prepare writes at its
-// beginning.
+// decodeCutStatus reads the beginning of a status that is too long because a command printed megabytes. The command's
+// output is last: all else comes before it, and the version that a prepare writes is at its beginning.
 func decodeCutStatus(body []byte) (next.Host, error) {
-	// A character that was cut, escaped or not, is left out as well.
+	// A character that was cut, escaped or not, is dropped.
 	for left := range min(6, len(body)) {
 		closed := append(bytes.Clone(body[:len(body)-left]), `"}}`...)
 		if !json.Valid(closed) {
@@ -140,13 +139,13 @@ func decodeCutStatus(body []byte) (next.Host, error) {
 	return next.Host{}, errors.Errorf("it is longer than %d bytes", maxBody)
 }
 
-// decode refuses an absent or null object, which encoding/json takes for an empty one.
+// decode reads a JSON object, and returns an error for null, which encoding/json takes for an empty one.
 func decode(body []byte, into any) error {
 	if !bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("{")) {
 		return errors.New("body is not a json object")
 	}
 	if err := json.Unmarshal(body, into); err != nil {
-		// Its sentence repeats what the host sent, at any length.
+		// The error repeats what the host sent, at any length.
 		return errors.Errorf("decode body: %s", printable(err.Error()))
 	}
 	return nil
@@ -163,8 +162,8 @@ func (s *status) state() (next.HostState, error) {
 	return "", errors.Errorf("unknown update_state %q", printable(*s.State))
 }
 
-// read returns what a partition set holds and whether it boots next; there may be no such set.
-func (p *partition) read() (version string, next bool, err error) {
+// read returns the version of a partition set and whether it boots next; a missing set has neither.
+func (p *partition) read() (version string, bootsNext bool, err error) {
 	if p == nil {
 		return "", false, nil
 	}
@@ -177,7 +176,7 @@ func (p *partition) read() (version string, next bool, err error) {
 	return p.Image.Version, *p.NextToBoot, checkVersion(p.Image.Version)
 }
 
-// read turns the host's record of its last command into ours. Any of its fields may be null.
+// read returns the host's record of its last command. Any of its fields may be null.
 func (c *command) read() (next.LastCommand, error) {
 	var last next.LastCommand
 	if c == nil {
@@ -193,7 +192,7 @@ func (c *command) read() (next.LastCommand, error) {
 	if c.Status != nil {
 		switch *c.Status {
 		case "Success":
-			// Of what, if the host doesn't know?
+			// A success of no known command is none.
 			last.Success = c.Type != nil
 		case "Failed", "Unknown":
 		default:
@@ -220,15 +219,14 @@ func (c *command) read() (next.LastCommand, error) {
 	return last, nil
 }
 
-// repositoryFailed begins what a command prints that could not load the repository (docs/host-api.md: F3, F31): it can't be
-// reached, or its metadata is expired or not signed well.
+// repositoryFailed begins the output of a command that could not load the repository (docs/host-api.md: F3, F31): it
+// can't be reached, or its metadata is expired or not signed well.
 const repositoryFailed = "Metadata error: "
 
-// starting stands in a line of its own in what a prepare prints, in front of the version that it
-// really writes.
+// starting begins the line in a prepare's output that names the version which is really written.
 const starting = "Starting update to "
 
-// started finds that version; it is empty if the line isn't there or names something else.
+// started returns that version; it is empty if the line isn't there or names something else.
 func started(stderr string) string {
 	for line := range strings.Lines(stderr) {
 		if v, ok := strings.CutPrefix(strings.TrimSpace(line), starting); ok {
@@ -241,14 +239,14 @@ func started(stderr string) string {
 	return ""
 }
 
-// problem is what a failed command printed, in one line. A prepare announces its version first, whatever happens then,
-// so that line says nothing about the failure.
+// problem returns what a failed command printed, in one line. The line with which a prepare names its version is left
+// out: it says nothing about the failure.
 func problem(stderr string) string {
-	var said strings.Builder
+	var out strings.Builder
 	for line := range strings.Lines(stderr) {
 		if !strings.HasPrefix(strings.TrimSpace(line)+" ", starting) {
-			said.WriteString(line)
+			out.WriteString(line)
 		}
 	}
-	return oneLine(said.String())
+	return oneLine(out.String())
 }

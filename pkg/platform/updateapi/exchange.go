@@ -14,21 +14,21 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/platform"
 )
 
-// maxBody bounds what is read of the body of an answer, in bytes; real ones have a few thousand.
+// maxBody bounds what is read of an answer's body, in bytes; real ones have a few thousand.
 const maxBody = 1 << 20
 
-// answer is a whole answer: one whose body didn't arrive in full is an error instead.
+// answer is a complete answer: one whose body didn't arrive in full is an error instead.
 type answer struct {
 	status int
 	body   []byte
-	// cut: the body goes on after maxBody bytes, which were not read.
+	// cut: the body is longer than maxBody bytes, and the rest was not read.
 	cut bool
 }
 
-// empty tells a 404 of a route that isn't there from a handler's verdict, which comes with a text.
+// empty reports whether the body is empty: so is that of a 404 for an unknown route, but not that of a handler's 404.
 func (a answer) empty() bool { return strings.TrimSpace(string(a.body)) == "" }
 
-// exchange sends one request without a body and reads the answer, all within the timeout.
+// exchange sends one request without a body and reads the answer, within the timeout.
 func (c *Client) exchange(ctx context.Context, method, path string) (answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
@@ -52,9 +52,9 @@ func (c *Client) exchange(ctx context.Context, method, path string) (answer, err
 	return answer{status: resp.StatusCode, body: body[:min(len(body), maxBody)], cut: len(body) > maxBody}, nil
 }
 
-// failed names the failures of a connection that need different hands.
+// failed returns the error of a connection that failed, by its remedy.
 func (c *Client) failed(what string, err error) error {
-	// The client repeats method and URL, and the URL's host is made up.
+	// The error repeats method and URL, whose host is made up.
 	var u *url.Error
 	if errors.As(err, &u) {
 		err = u.Err

@@ -17,11 +17,10 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/platform"
 )
 
-// maxError bounds a sentence about a host's answer, in bytes: it ends up in a log at every look.
+// maxError bounds an error about a host's answer, in bytes: it ends up in a log at every look.
 const maxError = 1024
 
-// Whatever a host sends, the decoder either refuses it or makes a host of it that is fit to be passed
-// on, and never panics.
+// Whatever a host sends, the decoder returns an error or a host that keeps its promises, and never panics.
 func FuzzDecodeStatus(f *testing.F) {
 	for _, seed := range []string{
 		``, `null`, `{}`, `[]`, `<html>`, `{"update_state":"Idle"}`, `{"update_state":7}`, "\xff\xfe",
@@ -62,7 +61,7 @@ func FuzzDecodeStatus(f *testing.F) {
 	})
 }
 
-// arbitrary is a host that answers what it likes, and counts what is read of it.
+// arbitrary is a host with arbitrary answers, which counts what is read of them.
 type arbitrary struct {
 	status map[string]int
 	body   map[string][]byte
@@ -106,8 +105,8 @@ func anError(t *testing.T, err error) {
 	}, s) == s, "%q", s)
 }
 
-// FuzzObserve: whatever a host answers to a look, it is an error that is fit for a log, or a host that
-// keeps every promise of next.Host and whose facts an agent can report.
+// FuzzObserve: whatever a host answers to a look, the result is an error that is fit for a log, or a host that keeps
+// every promise of next.Host and whose facts an agent can report.
 func FuzzObserve(f *testing.F) {
 	const id = "8f1f4a3e-6f0c-4c39-9a55-0d7a4c7d2b11"
 	staged := `{"update_state":"Staged","available_updates":["1.27.0"],"chosen_update":{"arch":"x86_64","version":"1.27.0","variant":"v"},"active_partition":{"image":{"arch":"x86_64","version":"1.26.1","variant":"v"},"next_to_boot":false},"staging_partition":{"image":{"arch":"x86_64","version":"1.27.0","variant":"v"},"next_to_boot":false},"most_recent_command":{"cmd_type":"prepare","cmd_status":"Failed","timestamp":"2026-09-20T10:08:58.766493367Z","exit_status":1,"stderr":"Starting update to 1.27.0\nFailed writing update data to disk: x\n"}}`
@@ -186,8 +185,8 @@ func FuzzObserve(f *testing.F) {
 	})
 }
 
-// FuzzStart: nil means accepted, a refusal means certainly not, and everything else, and all about a
-// reboot, is left open.
+// FuzzStart: nil means accepted, a refusal certainly not accepted; any other error, and any of a reboot, leaves that
+// open.
 func FuzzStart(f *testing.F) {
 	f.Add(byte(0), 204, []byte(nil))
 	f.Add(byte(1), 423, []byte("Update lock held"))
@@ -228,7 +227,7 @@ func FuzzStart(f *testing.F) {
 		assert.Equal(t, refused.Command, commands[n])
 		assert.Assert(t, len(refused.Body) <= maxLine && refused.Body == printable(refused.Body))
 		blank := strings.TrimSpace(string(body)) == ""
-		want := map[int]next.Refused{423: next.RefusedLocked, 409: next.RefusedState, 404: next.RefusedMissing}[status]
+		want := map[int]next.Refusal{423: next.RefusedLocked, 409: next.RefusedState, 404: next.RefusedMissing}[status]
 		switch {
 		case status == 404 && blank, status == 500 && bytes.HasPrefix(body, []byte("Unable to start the update dispatcher: ")):
 			want = next.RefusedUnsupported
@@ -239,7 +238,7 @@ func FuzzStart(f *testing.F) {
 	})
 }
 
-// FuzzBootID: what the proof of a reboot rests on is one printable word that a mark can hold.
+// FuzzBootID: a boot ID, the proof of a reboot, is one printable word that an annotation can hold.
 func FuzzBootID(f *testing.F) {
 	f.Add("8f1f4a3e-6f0c-4c39-9a55-0d7a4c7d2b11")
 	f.Add("a\n")

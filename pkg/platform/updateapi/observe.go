@@ -15,8 +15,8 @@ const (
 	pathStatus = "/updates/status"
 )
 
-// Observe implements platform.Host. The boot ID is read once: a socket belongs to one boot, so no
-// reboot can come between it and the answers.
+// Observe implements platform.Host. The boot ID is read once: a socket belongs to one boot, so there can be no reboot
+// between it and the answers.
 func (c *Client) Observe(ctx context.Context) (next.Host, error) {
 	id, err := c.bootID()
 	if err != nil {
@@ -74,7 +74,7 @@ func (c *Client) status(ctx context.Context) (next.Host, error) {
 	return next.Host{}, unexpected(pathStatus, a)
 }
 
-// unexpected is the error for an answer that no look can use.
+// unexpected returns the error for an answer that a look can't use.
 func unexpected(path string, a answer) error {
 	if a.status == http.StatusNotFound && a.empty() {
 		return &platform.NoAPIError{Path: path}
@@ -82,7 +82,7 @@ func unexpected(path string, a answer) error {
 	return errors.Errorf("get %s: unexpected answer %d: %s", path, a.status, oneLine(string(a.body)))
 }
 
-// misunderstood adds what the host said to a decoder's error; it keeps nil.
+// misunderstood adds the host's answer to a decoder's error; it keeps nil.
 func misunderstood(path string, a answer, err error) error {
 	return errors.WithMessagef(err, "get %s: can't understand the answer %q", path, oneLine(string(a.body)))
 }

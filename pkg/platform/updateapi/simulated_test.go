@@ -22,7 +22,7 @@ const (
 	arch    = "x86_64"
 )
 
-// simulated is a client of a simulated host over a real socket. The host's clock moves only when told.
+// simulated is a client of a simulated host over a real socket. Only the test moves the host's clock.
 type simulated struct {
 	*updateapi.Client
 	t      *testing.T
@@ -91,7 +91,7 @@ func (s *simulated) start(commands ...next.Command) {
 	}
 }
 
-func (s *simulated) refused(c next.Command, why next.Refused, body string) {
+func (s *simulated) refused(c next.Command, why next.Refusal, body string) {
 	s.t.Helper()
 	var r *platform.RefusedError
 	err := s.Start(context.Background(), c)

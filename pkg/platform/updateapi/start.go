@@ -20,8 +20,8 @@ var actions = map[next.Command]string{
 	next.CommandReboot:     "/actions/reboot",
 }
 
-// noDispatcher and noSuchFile are in the answer of an image that was built without in-place updates: it lacks the
-// program. Any other reason not to start it, as a lack of memory, passes by itself.
+// noDispatcher and noSuchFile are in the answer of an image that was built without in-place updates: the program is
+// missing. Any other reason not to start it, like a lack of memory, passes by itself.
 const (
 	noDispatcher = "Unable to start the update dispatcher: "
 	noSuchFile   = "(os error 2)"
@@ -41,19 +41,19 @@ func (c *Client) Start(ctx context.Context, cmd next.Command) error {
 		return nil
 	}
 	if a.status == http.StatusRequestTimeout && a.empty() {
-		return &platform.UnheardError{Command: cmd}
+		return &platform.NotStartedError{Command: cmd}
 	}
 	line := oneLine(string(a.body))
 	if cmd == next.CommandReboot || a.status < 300 {
-		// A machine that says that it failed to reboot may go down for all that; and a success that
-		// isn't the documented one tells as little.
+		// A machine that failed to reboot by its own answer may still go down; and a success that isn't the documented one
+		// proves nothing.
 		return errors.Errorf("post %s: whether it began is open after the answer %d: %s", path, a.status, line)
 	}
 	return &platform.RefusedError{Command: cmd, Why: refusal(a), Body: line}
 }
 
-// refusal sorts the answers that say no to an update command.
-func refusal(a answer) next.Refused {
+// refusal returns why the host refused an update command.
+func refusal(a answer) next.Refusal {
 	switch {
 	case a.status == http.StatusLocked:
 		return next.RefusedLocked

@@ -128,7 +128,7 @@ func TestFailedActivationEndsInAnErrorWithoutAReboot(t *testing.T) {
 }
 
 // A node that has waited for its turn is asked once more before it is taken out of service, and a repository that is
-// down by then is told while the node still serves; nothing is written to its disk again.
+// down by then is reported while the node is in service; nothing is written to its disk again.
 func TestARepositoryThatIsDownBeforeTheCordon(t *testing.T) {
 	w := newWorld(t)
 	w.staged()
@@ -157,7 +157,7 @@ func TestActivationWaitsForTheRepository(t *testing.T) {
 	assert.Equal(t, w.host.Snapshot().Counters.RebootsAsked, 1)
 }
 
-// One that stays down ends the attempt before the controller's deadline does, with the host's word.
+// A repository that stays down ends the attempt before the controller's deadline does, with the host's message.
 func TestActivationDoesNotWaitForTheRepositoryForEver(t *testing.T) {
 	w := newWorld(t)
 	assert.NilError(t, w.host.SetFaults(hostsim.Fault{ID: hostsim.F31}))

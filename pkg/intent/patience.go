@@ -2,7 +2,7 @@ package intent
 
 import "time"
 
-// How patient an agent is before it answers `error`. The controller's deadlines must be longer.
+// How long an agent waits before it answers `error`. The controller's deadlines must be longer.
 const (
 	// BusyPatience is how long an agent waits for a host that another command has locked.
 	BusyPatience = 25 * time.Minute

@@ -1,0 +1,58 @@
+package agent
+
+import (
+	"sync"
+	"time"
+
+	"github.com/pkg/errors"
+)
+
+const (
+	// failedAfter is how long a watch may fail to begin again before it counts as failed. A proxy that is replaced is away
+	// for less.
+	failedAfter = 30 * time.Second
+	// silentAfter is longer than any watch lasts: the API server ends each after ten minutes at most.
+	silentAfter = 11 * time.Minute
+)
+
+// watchState says whether a new intent would reach the agent: whether its watch of the node works, by what came through
+// it last.
+type watchState struct {
+	now func() time.Time
+
+	mu sync.Mutex
+	// last is when something came through the watch last.
+	last time.Time
+	// failing is since when no watch could be begun, and why the last error.
+	failing time.Time
+	why     error
+}
+
+func (w *watchState) answered() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.last, w.failing, w.why = w.now(), time.Time{}, nil
+}
+
+func (w *watchState) failed(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.failing.IsZero() {
+		w.failing = w.now()
+	}
+	w.why = err
+}
+
+// err returns why a new intent would not reach the agent; nil if it would.
+func (w *watchState) err() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := w.now()
+	switch {
+	case w.why != nil && (w.last.IsZero() || now.Sub(w.failing) >= failedAfter):
+		return errors.WithMessage(w.why, "the node can't be watched through the proxy")
+	case !w.last.IsZero() && now.Sub(w.last) >= silentAfter:
+		return errors.Errorf("nothing has come through the watch of the node for %s", now.Sub(w.last).Round(time.Second))
+	}
+	return nil
+}
