@@ -7,6 +7,8 @@ import (
 
 	"gotest.tools/v3/assert"
 	"k8s.io/klog/v2"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/controlplane"
 )
 
 var seed = flag.Uint64("seed", 12, "what the faults of TestChaos are drawn from")
@@ -21,6 +23,7 @@ func (l testLog) Write(line []byte) (int, error) {
 
 // Every fault strikes once while twelve machines are updated three at a time.
 func TestChaos(t *testing.T) {
+	controlplane.SkipIfShort(t)
 	// The machines' own watches complain of every outage.
 	klog.SetSlogLogger(slog.New(slog.DiscardHandler))
 	result, err := Run(t.Context(), Config{Seed: *seed, Nodes: 12, Limit: 3, Times: 1, Progress: testLog{t}, Keep: t.ArtifactDir()})

@@ -17,6 +17,7 @@ import (
 
 // With a port and a folder for its authority, a cluster is reached by the kubeconfig of the one before it.
 func TestAKubeconfigOutlivesItsCluster(t *testing.T) {
+	SkipIfShort(t)
 	ctx := context.Background()
 	kept, err := port.Reserve(0)
 	assert.NilError(t, err)

@@ -11,15 +11,24 @@ import (
 
 // ForTest starts a control plane for one test and stops it at the test's end.
 // Programs that are missing are built first. A test whose control plane can't
-// run fails; it is never skipped.
+// run fails; it is skipped in a short run alone.
 func ForTest(t testing.TB, config Config) *ControlPlane {
 	t.Helper()
+	SkipIfShort(t)
 	c, err := buildAndStart(testProgress(t), config)
 	if err != nil {
 		t.Fatalf("starting a control plane: %v", err)
 	}
 	t.Cleanup(c.Stop)
 	return c
+}
+
+// SkipIfShort skips a test that needs a control plane in a short run (-short), which starts none and takes a minute.
+func SkipIfShort(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("a short run starts no control plane")
+	}
 }
 
 // Shared is one control plane for the tests of a package. It starts when the
@@ -50,6 +59,7 @@ func (s *Shared) Main(m *testing.M) int {
 // Get is the control plane, started now if it doesn't run yet.
 func (s *Shared) Get(t testing.TB) *ControlPlane {
 	t.Helper()
+	SkipIfShort(t)
 	s.once.Do(func() { s.c, s.err = buildAndStart(testProgress(t), s.Config) })
 	if s.err != nil {
 		t.Fatalf("starting a control plane: %v", s.err)

@@ -12,6 +12,7 @@ import (
 	"gotest.tools/v3/assert"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/controlplane"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/hostsim"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/nodesim"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/simcluster"
@@ -492,6 +493,7 @@ func (d *ward) untouched(t *testing.T) {
 
 func newWard(t *testing.T) *ward {
 	t.Helper()
+	controlplane.SkipIfShort(t)
 	ctx := t.Context()
 	c, err := simcluster.Start(ctx, simcluster.Config{
 		Nodes: 2, Version: version(0), Progress: os.Stderr,

@@ -17,6 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/controlplane"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/hostsim"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/nodesim"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/process"
@@ -67,6 +68,7 @@ func TestMain(m *testing.M) {
 // new one, so that a failure is that test's alone.
 func inWorld(t *testing.T) *world {
 	t.Helper()
+	controlplane.SkipIfShort(t)
 	if shared.spoiled {
 		shared.w.end()
 		shared.w, shared.spoiled = nil, false

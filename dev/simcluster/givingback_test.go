@@ -64,6 +64,7 @@ type lender struct {
 
 func newLender(t *testing.T) *lender {
 	t.Helper()
+	controlplane.SkipIfShort(t)
 	ctx := t.Context()
 	c, err := simcluster.Start(ctx, simcluster.Config{
 		Nodes: 2, Version: version(0), Progress: os.Stderr,

@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/controlplane"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/hostsim"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/nodesim"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/simcluster"
@@ -114,6 +115,7 @@ func TestPolicyOnAFleetInZones(t *testing.T) {
 
 func newStages(t *testing.T) *stages {
 	t.Helper()
+	controlplane.SkipIfShort(t)
 	ctx := t.Context()
 	c, err := simcluster.Start(ctx, simcluster.Config{
 		Nodes: stagesFleet, Version: version(0), Progress: os.Stderr, AuditPolicy: stagesAudit,

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/controlplane"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/nodesim"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/simcluster"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
@@ -18,6 +19,7 @@ import (
 // startSmall starts a cluster of a few nodes with the operator at work on all of them.
 func startSmall(t *testing.T, count int, down time.Duration) *world {
 	t.Helper()
+	controlplane.SkipIfShort(t)
 	ctx := t.Context()
 	c, err := simcluster.Start(ctx, simcluster.Config{
 		Nodes: count, Version: version(0), Progress: os.Stderr,
