@@ -135,12 +135,15 @@ cluster-down: ## Stop that cluster
 	@go run ./dev/simcluster/cmd down
 
 .PHONY: check
-check: ## Check format, vet, go.mod, the manifest and the shape of the code
+check: ## Check format, go.mod, the manifest and the shape of the code, and find bugs without running it
 	@unformatted=$$(gofmt -l cmd pkg dev); \
 	[ -z "$$unformatted" ] || { echo "not formatted:"; echo "$$unformatted"; exit 1; }
-	go vet ./...
 	go mod tidy -diff
-	go test -count=1 ./dev/architecture ./dev/manifest
+	go vet ./...
+	go build -C dev/lint -o $(CURDIR)/bin/ . honnef.co/go/tools/cmd/staticcheck
+	bin/staticcheck ./...
+	go vet -vettool=$(CURDIR)/bin/lint ./...
+	go test -count=1 -short ./dev/architecture ./dev/manifest
 
 .PHONY: image
 image: ## Build the image IMAGE without a container engine, for amd64 and arm64, into bin/image.tar, an OCI archive

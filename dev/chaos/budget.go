@@ -40,6 +40,7 @@ func (s *story) lost(n nodeState, at time.Time) bool {
 		return at.After(m.Intent.Time.Add(s.terms.RebootDeadline + s.terms.ReturnDeadline))
 	case intent.PhaseVerifying:
 		return at.After(m.Intent.Time.Add(s.terms.Soak + s.terms.ReturnDeadline))
+	default:
+		return false
 	}
-	return false
 }

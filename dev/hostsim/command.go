@@ -161,8 +161,9 @@ func (h *Host) latency(c Command) time.Duration {
 		return h.cfg.Latencies.Prepare
 	case Activate:
 		return h.cfg.Latencies.Activate
+	default:
+		return h.cfg.Latencies.Deactivate
 	}
-	return h.cfg.Latencies.Deactivate
 }
 
 // start decides how a legal command will end and takes the lock until then.

@@ -112,6 +112,7 @@ func write(c *net.UnixConn, a Answer, last bool) bool {
 		_, _ = io.WriteString(c, head.String()+end)
 		_, _ = c.Write(a.Body[:len(a.Body)/2])
 		return false
+	case CutNone:
 	}
 	if _, err := c.Write(append(append(head.Bytes(), end...), a.Body...)); err != nil {
 		return false

@@ -281,6 +281,7 @@ func updogIsKilled(t *testing.T, variant string) {
 			state = Idle
 		case Prepare:
 			stderr = "Starting update to 1.27.0\n"
+		case Activate, Deactivate:
 		}
 		f.recorded(c, "Failed", exit, stderr)
 		assert.Equal(t, f.status().State, state)

@@ -76,6 +76,7 @@ func (a Answer) response(req *http.Request) (*http.Response, error) {
 			return nil, io.ErrUnexpectedEOF
 		}
 		body = io.MultiReader(bytes.NewReader(a.Body[:len(a.Body)/2]), failing{err: io.ErrUnexpectedEOF})
+	case CutNone:
 	}
 	header := http.Header{}
 	if a.ContentType != "" {

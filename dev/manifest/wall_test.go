@@ -31,9 +31,6 @@ const (
 	crowdedNode   = "crowded"
 )
 
-// autoscalerMarks are annotations of others that the controller sets while a node is in our hands.
-var autoscalerMarks = []string{"cluster-autoscaler.kubernetes.io/scale-down-disabled", "karpenter.sh/do-not-disrupt"}
-
 // wallPolicies are the names of the admission policies in the order of the manifest, and whose account each holds.
 var wallPolicies = []struct{ name, component string }{
 	{"update-operator-proxy", Proxy}, {"update-operator-controller", Controller},

@@ -73,6 +73,8 @@ func (w *world) disturbWatches(f Fault, end time.Time) {
 					feed.schedule()
 				}
 			})
+		default:
+			panic("not a fault of watches: " + f.Kind)
 		}
 	}
 }
@@ -235,6 +237,8 @@ func (w *world) person(m *machine, f Fault) {
 		})
 	case PersonRetries:
 		done = w.edit(m, func(n *corev1.Node) { n.Annotations[string(marker.KeyRetry)] = "" })
+	default:
+		panic("not what a person does: " + f.Kind)
 	}
 	if done {
 		w.strike(f.Kind)
@@ -341,6 +345,8 @@ func (w *world) hostFault(m *machine, f Fault) {
 		_ = w.repo.SetMaxVersion(variant, arch, firstVersion)
 		w.restore(2*f.For, func() { w.publish(version, nil); _ = w.repo.SetMaxVersion(variant, arch, w.newest) })
 		return
+	default:
+		// The host does the others by itself, once it is told.
 	}
 	fault := hostsim.Fault{ID: id, Until: w.now.Add(f.lasts()), Delay: hostsim.Duration(f.For / 4)}
 	if variants := hostsim.Variants(id); len(variants) > 0 {

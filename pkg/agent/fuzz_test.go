@@ -194,6 +194,7 @@ func aHost(state, chosen, staged, last string, how byte) next.Host {
 	switch c := next.Command(last); c {
 	case next.CommandRefresh, next.CommandPrepare, next.CommandActivate, next.CommandDeactivate:
 		h.Last = next.LastCommand{Command: c, Success: how&1 != 0, Timestamp: "2026-09-20T09:30:00Z"}
+	case next.CommandReboot:
 	}
 	if h.Last.Command == next.CommandPrepare && how&2 != 0 {
 		h.Last.Started = h.Staged

@@ -77,6 +77,6 @@ func (p Patch) Body() ([]byte, error) {
 	}
 	body, err := json.Marshal(struct {
 		Metadata metadata `json:"metadata"`
-	}{metadata{p.ResourceVersion, p.Annotations}})
+	}{metadata(p)})
 	return body, errors.Wrap(err, "encoding patch")
 }

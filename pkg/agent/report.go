@@ -87,12 +87,13 @@ func (a *Agent) lasts(now time.Time, step next.Step) time.Duration {
 		return 0
 	case next.StepWait:
 		return step.After
+	default:
+		next := a.lookAt.Sub(now)
+		if step.After > 0 {
+			next = min(next, step.After)
+		}
+		return next
 	}
-	next := a.lookAt.Sub(now)
-	if step.After > 0 {
-		next = min(next, step.After)
-	}
-	return next
 }
 
 // write sends one patch, and reports whether it was accepted. If not, or if that is unknown, the node is read live

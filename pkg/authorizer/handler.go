@@ -87,6 +87,7 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, token string, i 
 		return h.patch(w, r, a)
 	case verbWatch:
 		return h.watch(w, r, a)
+	case verbGet, verbList:
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), requestTime)
 	defer cancel()

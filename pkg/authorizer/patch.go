@@ -46,7 +46,7 @@ func ParsePatch(body []byte) (Patch, *Refusal) {
 	if refusal != nil {
 		return Patch{}, refusal
 	}
-	if _, err := r.Token(); err != io.EOF {
+	if _, err := r.Token(); !errors.Is(err, io.EOF) {
 		return Patch{}, refuse(ReasonPatch, "something follows the patch")
 	}
 	return p, nil
@@ -159,7 +159,7 @@ func (p Patch) Body() ([]byte, error) {
 	}
 	out, err := json.Marshal(struct {
 		Metadata metadata `json:"metadata"`
-	}{metadata{p.ResourceVersion, p.Annotations}})
+	}{metadata(p)})
 	return out, errors.Wrap(err, "encoding the patch")
 }
 

@@ -91,8 +91,7 @@ func refuse(r Reason, format string, args ...any) *Refusal {
 
 // Status is the refusal as the Kubernetes API says it.
 func (r *Refusal) Status() metav1.Status {
-	s := metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure,
-		Message: r.Message, Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden}
+	s := metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Message: r.Message}
 	switch r.Reason {
 	case ReasonNoToken, ReasonBadToken:
 		s.Code, s.Reason = http.StatusUnauthorized, metav1.StatusReasonUnauthorized
@@ -102,6 +101,8 @@ func (r *Refusal) Status() metav1.Status {
 		s.Code, s.Reason = http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests
 	case ReasonUpstream:
 		s.Code, s.Reason = http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable
+	default:
+		s.Code, s.Reason = http.StatusForbidden, metav1.StatusReasonForbidden
 	}
 	return s
 }

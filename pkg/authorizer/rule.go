@@ -153,6 +153,8 @@ func judgeAnswer(w Write, after map[string]string) *Refusal {
 		if report.Message == "" {
 			return refuse(ReasonValue, "annotation %q is missing: an error says what is wrong", marker.KeyMessage)
 		}
+	case marker.StateNone:
+		// An answer may be taken back.
 	}
 	return nil
 }
@@ -170,6 +172,7 @@ func judgeBusy(w Write, i marker.Intent, report marker.Report) *Refusal {
 		return refuse(ReasonAfterError, "intent %q was answered with an error already", i.ID)
 	case marker.StateReady:
 		return refuse(ReasonAfterAnswer, "intent %q was answered already", i.ID)
+	case marker.StateNone, marker.StateBusy:
 	}
 	if !w.Now.Before(i.Until) {
 		return refuse(ReasonUntil, "intent %q may not begin after %s", i.ID, i.Until.UTC().Format(time.RFC3339))
@@ -200,6 +203,8 @@ func judgeReady(w Write, i marker.Intent, report marker.Report) *Refusal {
 		if before.Answer(i.ID) == marker.StateError && report.Current != i.Target {
 			return refuse(ReasonUnproven, "intent %q was answered with an error already, and the host does not run %s", i.ID, i.Target)
 		}
+	case marker.ActionStabilize, marker.ActionResetState:
+		// Nothing else on the node shows that they are done.
 	}
 	return nil
 }

@@ -50,7 +50,7 @@ func (f *testFleet) pod(node, name string) *corev1.Pod {
 	p.Spec.NodeName = node
 	p.Spec.TerminationGracePeriodSeconds = new(int64(0))
 	p.Spec.Containers = []corev1.Container{{Name: name, Image: name}}
-	p, err := f.client.CoreV1().Pods("default").Create(context.Background(), p, metav1.CreateOptions{})
+	_, err := f.client.CoreV1().Pods("default").Create(context.Background(), p, metav1.CreateOptions{})
 	assert.NilError(f.t, err)
 	body := `{"status":{"phase":"Running","conditions":[{"type":"Ready","status":"True"}]}}`
 	p, err = f.client.CoreV1().Pods("default").Patch(context.Background(), name, types.MergePatchType, []byte(body), metav1.PatchOptions{}, "status")

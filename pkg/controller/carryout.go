@@ -78,6 +78,7 @@ func (t *Term) do(ctx context.Context, s fleet.Snapshot, task plan.Task) (bool, 
 	case plan.TaskCheck:
 		t.check(ctx, s, step)
 		return true, nil
+	case plan.TaskLook, plan.TaskWrite:
 	}
 	ctx, cancel := context.WithTimeout(ctx, writeTime)
 	defer cancel()

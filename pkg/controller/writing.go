@@ -181,8 +181,9 @@ func (t *Term) lookBefore(ctx context.Context, task plan.Task) (bool, error) {
 		return !there, err
 	case plan.LookFenced:
 		return t.fenced(ctx, task.Step)
+	default:
+		return true, nil
 	}
-	return true, nil
 }
 
 // tellOfWrites tells of the writes that no pass waited for.

@@ -20,8 +20,8 @@ type Message struct {
 type lasts uint8
 
 const (
-	// always: nothing in it changes before the reason does.
-	always lasts = iota
+	// Nothing in it changes before the reason does.
+	_ lasts = iota
 	// dated: what it counts, or names beside others, may change. On a Node it carries its moment and isn't written again.
 	dated
 	// exact: it is written again whenever it says something else. Nothing in it may be counted or measured.

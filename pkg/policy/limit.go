@@ -63,8 +63,9 @@ func (l Limit) Of(nodes int) int {
 			return 0
 		}
 		return min(max(nodes*l.n/100, 1), SlotCapacity)
+	default:
+		return min(l.n, SlotCapacity)
 	}
-	return min(l.n, SlotCapacity)
 }
 
 // None tells if nothing is let through.
@@ -76,8 +77,9 @@ func (l Limit) String() string {
 		return "unlimited"
 	case limitPercent:
 		return strconv.Itoa(l.n) + "%"
+	default:
+		return strconv.Itoa(l.n)
 	}
-	return strconv.Itoa(l.n)
 }
 
 // Set reads a limit, for flags.

@@ -268,7 +268,8 @@ func (s *Server) remove(w writing, r *resource, namespace, name string, o metav1
 	if p := o.PropagationPolicy; p != nil && *p != metav1.DeletePropagationBackground {
 		notSimulated("deletion with propagation %s", *p)
 	}
-	if o.OrphanDependents != nil || len(o.DryRun) > 0 { //nolint:staticcheck // Older clients may set it.
+	//lint:ignore SA1019 older clients may set it
+	if o.OrphanDependents != nil || len(o.DryRun) > 0 {
 		notSimulated("this deletion: %+v", o)
 	}
 	if p := o.Preconditions; p != nil {

@@ -230,6 +230,7 @@ func (m *Model) closure(id uint32, slot bool) closure {
 			out.moves = true
 		case human:
 			return closure{}
+		case fault:
 		}
 	}
 	out.closed = out.moves || out.tasks

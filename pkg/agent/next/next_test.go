@@ -125,8 +125,9 @@ func say(s next.Step) string {
 			said += " " + string(s.Reason)
 		}
 		return strings.TrimSuffix(said+": "+s.Message, ": ")
+	default:
+		return string(s.Kind)
 	}
-	return string(s.Kind)
 }
 
 type line struct {

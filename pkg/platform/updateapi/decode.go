@@ -158,8 +158,9 @@ func (s *status) state() (next.HostState, error) {
 	switch state := next.HostState(*s.State); state {
 	case next.HostIdle, next.HostAvailable, next.HostStaged, next.HostReady:
 		return state, nil
+	default:
+		return "", errors.Errorf("unknown update_state %q", printable(*s.State))
 	}
-	return "", errors.Errorf("unknown update_state %q", printable(*s.State))
 }
 
 // read returns the version of a partition set and whether it boots next; a missing set has neither.

@@ -74,9 +74,9 @@ func FuzzReader(f *testing.F) {
 			return
 		}
 		for _, m := range r.mistakes {
-			if !strings.Contains(m.Says, "has a key that is no text") {
-				t.Fatalf("the decoder takes it: %s", m)
-			}
+			assert.Assert(t, strings.Contains(m.Says, "has a key that is no text"), "the decoder takes it: %s", m)
+		}
+		if len(r.mistakes) > 0 {
 			// An alias as a key.
 			return
 		}
