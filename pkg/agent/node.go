@@ -4,11 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
-	"strconv"
 	"strings"
 
 	"github.com/pkg/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 )
@@ -52,9 +52,8 @@ func (s *Snapshot) newerThan(o *Snapshot) bool {
 	if o == nil {
 		return true
 	}
-	a, errA := strconv.ParseUint(s.ResourceVersion, 10, 64)
-	b, errB := strconv.ParseUint(o.ResourceVersion, 10, 64)
-	return errA != nil || errB != nil || a > b
+	order, err := resourceversion.CompareResourceVersion(s.ResourceVersion, o.ResourceVersion)
+	return err != nil || order > 0
 }
 
 func (s *Snapshot) sameMarks(o *Snapshot) bool {

@@ -52,13 +52,11 @@ func (k *keys) run(ctx context.Context) {
 			most time.Duration
 			word <-chan struct{}
 		}{{keysAgain, nil}, {keysEvery, k.wanted}} {
-			timer := time.NewTimer(wait.most)
 			select {
 			case <-ctx.Done():
-			case <-timer.C:
+			case <-time.After(wait.most):
 			case <-wait.word:
 			}
-			timer.Stop()
 		}
 	}
 }

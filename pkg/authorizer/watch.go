@@ -56,12 +56,10 @@ func (h *handler) keepTrust(ctx context.Context, end func(), a asked) {
 	good := time.Now().Add(-reviewFor)
 	pause := h.trust.pause()
 	for {
-		timer := time.NewTimer(pause)
 		select {
 		case <-ctx.Done():
-			timer.Stop()
 			return
-		case <-timer.C:
+		case <-time.After(pause):
 		}
 		at := time.Now()
 		refusal, known := h.again(ctx, a)

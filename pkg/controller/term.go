@@ -156,11 +156,9 @@ func (t *Term) Turn(ctx context.Context) time.Duration {
 }
 
 func rest(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-	case <-timer.C:
+	case <-time.After(d):
 	}
 }
 

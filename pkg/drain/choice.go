@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	kubectldrain "k8s.io/kubectl/pkg/drain"
+	"k8s.io/utils/ptr"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
@@ -90,12 +91,7 @@ func turn(p *corev1.Pod) int {
 	return 3
 }
 
-func priority(p *corev1.Pod) int32 {
-	if p.Spec.Priority == nil {
-		return 0
-	}
-	return *p.Spec.Priority
-}
+func priority(p *corev1.Pod) int32 { return ptr.Deref(p.Spec.Priority, 0) }
 
 // first keeps the pods whose turn it is.
 func first(pods []corev1.Pod) []corev1.Pod {

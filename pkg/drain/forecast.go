@@ -3,7 +3,6 @@ package drain
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/pkg/errors"
@@ -12,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/kubectl/pkg/util/podutils"
+	"k8s.io/utils/ptr"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
@@ -89,7 +90,7 @@ func heldBy(p *corev1.Pod, budgets []budget) string {
 		return ""
 	case len(names) > 1:
 		return fmt.Sprintf("%s has several PodDisruptionBudgets (%s), and with more than one nobody can evict it", name(p), strings.Join(names, ", "))
-	case !ready(p) && lightly(only), only.Status.DisruptionsAllowed > 0 && only.Status.ObservedGeneration >= only.Generation:
+	case !podutils.IsPodReady(p) && lightly(only), only.Status.DisruptionsAllowed > 0 && only.Status.ObservedGeneration >= only.Generation:
 		return ""
 	}
 	return fmt.Sprintf("PodDisruptionBudget %s/%s would not let %s go: %s", only.Namespace, only.Name, name(p), restraint(only))
@@ -97,16 +98,8 @@ func heldBy(p *corev1.Pod, budgets []budget) string {
 
 // lightly tells if a budget lets pods go that aren't Ready, whatever it counts.
 func lightly(b *policyv1.PodDisruptionBudget) bool {
-	if u := b.Spec.UnhealthyPodEvictionPolicy; u != nil && *u == policyv1.AlwaysAllow {
-		return true
-	}
-	return b.Status.DesiredHealthy > 0 && b.Status.CurrentHealthy >= b.Status.DesiredHealthy
-}
-
-func ready(p *corev1.Pod) bool {
-	return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-	})
+	return ptr.Deref(b.Spec.UnhealthyPodEvictionPolicy, "") == policyv1.AlwaysAllow ||
+		b.Status.DesiredHealthy > 0 && b.Status.CurrentHealthy >= b.Status.DesiredHealthy
 }
 
 // restraint says why a budget allows nothing.

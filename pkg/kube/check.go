@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/ptr"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
@@ -199,11 +200,7 @@ func (w workload) state(ctx context.Context, client kubernetes.Interface) (workl
 	case meta.DeletionTimestamp != nil:
 		return workloadState{}, nil
 	}
-	s := workloadState{there: true, ready: int(ready), wanted: 1, owner: metav1.GetControllerOf(meta)}
-	if wanted != nil {
-		s.wanted = int(*wanted)
-	}
-	return s, nil
+	return workloadState{there: true, ready: int(ready), wanted: int(ptr.Deref(wanted, 1)), owner: metav1.GetControllerOf(meta)}, nil
 }
 
 // top is the workload that people know: a ReplicaSet's Deployment, which another ReplicaSet may serve tomorrow.

@@ -3,8 +3,8 @@ package kube
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
@@ -165,18 +166,17 @@ func (k *Cluster) seen(obj any) {
 }
 
 func (k *Cluster) gone(obj any) {
-	if d, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-		obj = d.Obj
+	if n, err := cache.DeletionHandlingObjectToName(obj); err == nil {
+		k.forget(n.Name)
+		k.c.Changed()
 	}
-	n, ok := obj.(*corev1.Node)
-	if !ok {
-		return
-	}
+}
+
+func (k *Cluster) forget(name string) {
 	k.mu.Lock()
-	delete(k.written, n.Name)
-	delete(k.views, n.Name)
-	k.mu.Unlock()
-	k.c.Changed()
+	defer k.mu.Unlock()
+	delete(k.written, name)
+	delete(k.views, name)
 }
 
 // Nodes returns what all nodes look like now, sorted by name. A node that we wrote to looks as the API
@@ -186,10 +186,7 @@ func (k *Cluster) Nodes(ctx context.Context) ([]fleet.Node, error) {
 		return nil, err
 	}
 	k.mu.Lock()
-	out := make([]fleet.Node, 0, len(k.views))
-	for _, v := range k.views {
-		out = append(out, v)
-	}
+	out := slices.AppendSeq(make([]fleet.Node, 0, len(k.views)), maps.Values(k.views))
 	k.mu.Unlock()
 	for i := range out {
 		pods, err := k.c.Agents.GetIndexer().ByIndex(byNode, out[i].Name)
@@ -244,10 +241,7 @@ func (k *Cluster) Live(ctx context.Context, name string) (fleet.Node, bool, erro
 func (k *Cluster) live(ctx context.Context, name string) (fleet.Node, bool, error) {
 	n, err := k.c.Client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		k.mu.Lock()
-		delete(k.written, name)
-		delete(k.views, name)
-		k.mu.Unlock()
+		k.forget(name)
 		return fleet.Node{}, false, nil
 	}
 	if err != nil {
@@ -370,7 +364,6 @@ func (k *Cluster) Alone(ctx context.Context, uid string) (bool, error) {
 
 // newer tells if a was certainly written after b. Versions that aren't numbers are never newer.
 func newer(a, b string) bool {
-	x, errA := strconv.ParseUint(a, 10, 64)
-	y, errB := strconv.ParseUint(b, 10, 64)
-	return errA == nil && errB == nil && x > y
+	order, err := resourceversion.CompareResourceVersion(a, b)
+	return err == nil && order > 0
 }

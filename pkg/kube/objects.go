@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/pkg/errors"
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,18 +32,11 @@ type Objects struct {
 // ReadObjects reads live, once, page by page. Unlike a Cluster it rebuilds nothing and writes nothing.
 func ReadObjects(ctx context.Context, client kubernetes.Interface, namespace, agentSelector string) (*Objects, error) {
 	o := &Objects{}
-	var failed [3]error
-	var wg sync.WaitGroup
-	wg.Go(func() { failed[0] = o.readNodes(ctx, client) })
-	wg.Go(func() { failed[1] = o.readAgents(ctx, client, namespace, agentSelector) })
-	wg.Go(func() { failed[2] = o.readConfigMaps(ctx, client, namespace) })
-	wg.Wait()
-	for _, err := range failed {
-		if err != nil {
-			return nil, err
-		}
-	}
-	return o, nil
+	var reading errgroup.Group
+	reading.Go(func() error { return o.readNodes(ctx, client) })
+	reading.Go(func() error { return o.readAgents(ctx, client, namespace, agentSelector) })
+	reading.Go(func() error { return o.readConfigMaps(ctx, client, namespace) })
+	return o, reading.Wait()
 }
 
 func (o *Objects) readNodes(ctx context.Context, client kubernetes.Interface) error {

@@ -223,19 +223,12 @@ func (s *slots) load(ctx context.Context) error {
 // leader that was held up in between. The plan finds that it shows no disruption, and fences it (S1).
 func (s *slots) rebuilt(ctx context.Context) (map[string]string, error) {
 	held := map[string]string{}
-	for o := (metav1.ListOptions{Limit: pageSize}); ; {
-		page, err := s.client.CoreV1().Nodes().List(ctx, o)
-		if err != nil {
-			return nil, errors.Wrap(err, "listing nodes")
-		}
+	_, err := inPages(ctx, pageSize, metav1.ListOptions{}, s.client.CoreV1().Nodes().List, func(page *corev1.NodeList) {
 		for i := range page.Items {
 			if n := View(&page.Items[i]); mayHold(&n) {
-				held[string(page.Items[i].UID)] = page.Items[i].Name
+				held[n.UID] = n.Name
 			}
 		}
-		if page.Continue == "" {
-			return held, nil
-		}
-		o.Continue = page.Continue
-	}
+	})
+	return held, errors.Wrap(err, "listing nodes")
 }

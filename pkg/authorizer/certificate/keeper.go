@@ -82,11 +82,9 @@ func (k *Keeper) Run(ctx context.Context) {
 		} else {
 			retry = retryMin
 		}
-		timer := time.NewTimer(pause)
 		select {
 		case <-ctx.Done():
-			timer.Stop()
-		case <-timer.C:
+		case <-time.After(pause):
 		}
 	}
 }
