@@ -2,7 +2,6 @@ package simcluster
 
 import (
 	"context"
-	"io"
 	"net"
 	"sync"
 
@@ -63,15 +62,7 @@ func (b *balancer) serve(in net.Conn) {
 	b.mu.Lock()
 	b.open[in], b.open[out] = true, true
 	b.mu.Unlock()
-	var both sync.WaitGroup
-	pipe := func(to, from net.Conn) {
-		_, _ = io.Copy(to, from)
-		_ = to.Close()
-		_ = from.Close()
-	}
-	both.Go(func() { pipe(in, out) })
-	both.Go(func() { pipe(out, in) })
-	both.Wait()
+	join(in, out)
 	b.mu.Lock()
 	delete(b.open, in)
 	delete(b.open, out)

@@ -79,6 +79,7 @@ type Cluster struct {
 	Repo *hostsim.Repo
 
 	service *balancer
+	network *podNetwork
 
 	mu    sync.Mutex
 	ports map[string]*port.Port
@@ -101,11 +102,15 @@ func Start(ctx context.Context, config Config) (_ *Cluster, err error) {
 			c.Stop()
 		}
 	}()
+	if c.network, err = newPodNetwork(c.processAt); err != nil {
+		return nil, err
+	}
 	fmt.Fprintf(config.Progress, "starting Kubernetes %s\n", binaries.Version)
 	if c.Plane, err = controlplane.Start(ctx, controlplane.Config{
 		Binaries: binaries, Dir: config.Dir, Port: config.Port, AuthorityDir: config.AuthorityDir,
 		ControllerManager: true, Scheduler: true, AuditLog: true,
 		NodeMonitorGracePeriod: config.GracePeriod, NoWatchList: config.NoWatchList, AuditPolicy: config.AuditPolicy,
+		APIServerFlags: []string{"--egress-selector-config-file=" + c.network.config()},
 	}); err != nil {
 		return nil, err
 	}
@@ -238,6 +243,9 @@ func (c *Cluster) Stop() {
 	}
 	if c.Plane != nil {
 		c.Plane.Stop()
+	}
+	if c.network != nil {
+		c.network.close()
 	}
 	for _, p := range c.ports {
 		p.Release()
