@@ -62,7 +62,7 @@ while :; do
 	if [ $(($(date +%s) - since)) -ge $((minutes * 60)) ]; then
 		names=$(printf '%s\n' "$nodes" | cut -d ' ' -f 1 | tr '\n' ' ')
 		echo "undeploy: not given back yet: $names
-  'kubectl bottlerocket status ${names% }' says why; 'kubectl bottlerocket clean ${names% } --force=controller' takes back what
+  'kubectl bottlerocket plan' says why; 'kubectl bottlerocket clean ${names% } --force=controller' takes back what
   their own records say, or says which word more it needs for that. This goes on as soon as they are clean." >&2
 		since=$(date +%s)
 	fi

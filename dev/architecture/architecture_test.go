@@ -106,10 +106,10 @@ func TestChecksCanFail(t *testing.T) {
 			imports("pkg/drain", "k8s.io/kubectl/pkg/drain"),
 			imports("dev/image", "github.com/google/go-containerregistry/pkg/v1"),
 			imports("dev/image/roots", "golang.org/x/crypto/x509roots/fallback/bundle"),
-			imports("cmd/kubectl-bottlerocket", "k8s.io/cli-runtime/pkg/printers", "github.com/spf13/cobra"),
+			imports("pkg/plugin", "k8s.io/cli-runtime/pkg/printers", "github.com/spf13/cobra"),
 		},
 		imports("pkg/controller", "github.com/spf13/cobra"),
-		imports("cmd/bottlerocket-update-operator", "k8s.io/cli-runtime/pkg/printers"),
+		imports("cmd/kubectl-bottlerocket", "k8s.io/cli-runtime/pkg/printers"),
 		imports("pkg/controller", "k8s.io/kubectl/pkg/drain"),
 		imports("cmd/bottlerocket-update-agent", "golang.org/x/crypto/x509roots/fallback"),
 		imports("pkg/kube", "github.com/google/go-containerregistry/pkg/name"),
@@ -127,11 +127,11 @@ func TestChecksCanFail(t *testing.T) {
 		return all
 	}
 	none(t, Links(linking(agentCommand, "k8s.io/client-go/metadata", "k8s.io/client-go/kubernetesish")))
-	none(t, Links(linking(pluginCommand, Module+"/pkg/policy", Module+"/pkg/kube", Module+"/pkg/controller")))
+	none(t, Links(linking(pluginCommand, Module+"/pkg/policy", Module+"/pkg/kube", Module+"/pkg/planner/lifecycle")))
 	none(t, Links(linking("pkg/authorizer", Module+"/pkg/kube/access", Module+"/pkg/marker")))
 	for folder, deps := range map[string][]string{
 		agentCommand:     {"k8s.io/kubectl/pkg/drain", "k8s.io/client-go/kubernetes", "k8s.io/client-go/kubernetes/scheme"},
-		pluginCommand:    {Module + "/pkg/agent", Module + "/pkg/authorizer", Module + "/pkg/platform/updateapi", Module + "/dev/hostsim"},
+		pluginCommand:    {Module + "/pkg/planner/check", Module + "/pkg/controller", Module + "/pkg/agent", Module + "/pkg/authorizer", Module + "/pkg/platform/updateapi", Module + "/dev/hostsim"},
 		"pkg/authorizer": {Module + "/pkg/policy/file", Module + "/pkg/planner"},
 	} {
 		for _, d := range deps {

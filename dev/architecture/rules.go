@@ -26,7 +26,7 @@ var places = map[string]place{
 	"pkg/fleet":   {layer: layerPure, beside: []string{"pkg/marker", "pkg/intent"}},
 	"pkg/policy":  {layer: layerPure, beside: []string{"pkg/marker", "pkg/intent"}},
 	"pkg/plan":    {layer: layerPure, beside: []string{"pkg/plain", "pkg/marker", "pkg/intent", "pkg/fleet", "pkg/policy"}},
-	"pkg/planner": {layer: layerPure, beside: []string{"pkg/marker", "pkg/intent", "pkg/fleet", "pkg/policy", "pkg/plan"}},
+	"pkg/planner": {layer: layerPure, beside: []string{"pkg/plain", "pkg/marker", "pkg/intent", "pkg/fleet", "pkg/policy", "pkg/plan"}},
 	// One node knows nothing of the others, nor does a budget; checks know both.
 	"pkg/planner/lifecycle": {layer: layerPure, beside: []string{"pkg/marker", "pkg/intent", "pkg/fleet", "pkg/policy", "pkg/plan"}},
 	"pkg/planner/budget":    {layer: layerPure, beside: []string{"pkg/fleet", "pkg/policy", "pkg/plan"}},
@@ -49,6 +49,7 @@ var places = map[string]place{
 	"pkg/controller": {layer: layerLoop},
 	"pkg/agent":      {layer: layerLoop},
 	"pkg/authorizer": {layer: layerLoop},
+	"pkg/plugin":     {layer: layerLoop},
 
 	"cmd": {layer: layerCommand},
 }
@@ -90,8 +91,10 @@ const (
 var unlinked = map[string][]string{
 	// The agent runs on every node, and each of them would pay for it in memory.
 	agentCommand: {"k8s.io/kubectl", "k8s.io/client-go/kubernetes"},
-	// The plugin runs on people's own machines. It shows what the controller would do, and is no part of the operator.
-	pluginCommand: {Module + "/pkg/agent", Module + "/pkg/authorizer", Module + "/pkg/platform", Module + "/dev"},
+	// The plugin runs on people's own machines. It is no part of the operator and decides nothing: all that pkg/planner
+	// plans by goes through budgets and checks. How one node is cleaned is in pkg/planner/lifecycle.
+	pluginCommand: {Module + "/pkg/planner/budget", Module + "/pkg/planner/check", Module + "/pkg/controller", Module + "/pkg/drain",
+		Module + "/pkg/agent", Module + "/pkg/authorizer", Module + "/pkg/platform", Module + "/dev", "k8s.io/kubectl"},
 	// The proxy judges what single agents write, whatever the policy says.
 	"pkg/authorizer": {Module + "/pkg/policy", Module + "/pkg/plan", Module + "/pkg/planner", Module + "/pkg/fleet"},
 }
@@ -100,8 +103,8 @@ var unlinked = map[string][]string{
 // are heavy, and what makes the image and what it holds beside the commands isn't theirs.
 var reserved = map[string]string{
 	"k8s.io/kubectl":                         "pkg/drain",
-	"k8s.io/cli-runtime":                     pluginCommand,
-	"github.com/spf13/cobra":                 pluginCommand,
+	"k8s.io/cli-runtime":                     "pkg/plugin",
+	"github.com/spf13/cobra":                 "pkg/plugin",
 	"github.com/google/go-containerregistry": "dev/image",
 	"golang.org/x/crypto/x509roots":          "dev/image/roots",
 	"github.com/Masterminds/semver":          "pkg/policy/file",

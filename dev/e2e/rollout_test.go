@@ -18,7 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/manifest"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/controller"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
 )
 
 // counts are what a client of the workload saw, see dev/realcluster/programs/web.
@@ -84,7 +84,7 @@ func (w *world) rebootedOnce(t *testing.T, boots map[string]string, asked map[st
 // lease is the one that elects the leader.
 func (w *world) lease(t *testing.T) (holder string, transitions int32) {
 	t.Helper()
-	l, err := w.Client.CoordinationV1().Leases(manifest.Namespace).Get(t.Context(), controller.LeaseName, metav1.GetOptions{})
+	l, err := w.Client.CoordinationV1().Leases(manifest.Namespace).Get(t.Context(), kube.LeaseName, metav1.GetOptions{})
 	assert.NilError(t, err)
 	assert.Assert(t, l.Spec.HolderIdentity != nil && l.Spec.LeaseTransitions != nil)
 	return *l.Spec.HolderIdentity, *l.Spec.LeaseTransitions

@@ -134,7 +134,7 @@ func TestRights(t *testing.T) {
 			"bottlerocket:/configmaps create", "bottlerocket:/configmaps[update-state] get update", "bottlerocket:/pods watch",
 			"bottlerocket:/configmaps[update-acknowledged,update-policy] list watch", "bottlerocket:/events create patch",
 			"bottlerocket:coordination.k8s.io/leases create",
-			"bottlerocket:coordination.k8s.io/leases[" + controller.LeaseName + "] get update",
+			"bottlerocket:coordination.k8s.io/leases[" + kube.LeaseName + "] get update",
 			"default:/events create patch",
 		},
 		"update-operator-proxy": {

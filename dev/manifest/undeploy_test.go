@@ -67,7 +67,7 @@ func TestUndeployNamesWhatIsLeft(t *testing.T) {
 func TestUndeploySaysHowToGoOn(t *testing.T) {
 	out, asked, err := undeploying(t, there+labelled, "a\na Draining: pod x,b\n\n", "MINUTES=0")
 	assert.NilError(t, err, out)
-	assert.Assert(t, strings.Contains(out, "'kubectl bottlerocket status a b'"), out)
+	assert.Assert(t, strings.Contains(out, "'kubectl bottlerocket plan'"), out)
 	assert.Assert(t, strings.Contains(out, "'kubectl bottlerocket clean a b --force=controller'"), out)
 	assert.Equal(t, asked[len(asked)-1], deletion)
 

@@ -18,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/controller"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 )
@@ -209,7 +208,7 @@ func creations(w *wall) []attack {
 		{"a ConfigMap of any name", creationPolicy, configMap(w.namespace, metav1.ObjectMeta{GenerateName: kube.StateConfigMap}), "ConfigMap"},
 		{"a ConfigMap elsewhere", creationPolicy, configMap(metav1.NamespaceDefault, metav1.ObjectMeta{Name: kube.StateConfigMap}), "ConfigMap"},
 		{"another Lease", creationPolicy, lease(w.namespace, "planted"), "Lease"},
-		{"a Lease elsewhere", creationPolicy, lease(metav1.NamespaceDefault, controller.LeaseName), "Lease"},
+		{"a Lease elsewhere", creationPolicy, lease(metav1.NamespaceDefault, kube.LeaseName), "Lease"},
 		event("an Event of a kubelet", wallEvent("forged", "kubelet")),
 		event("an Event of nothing", wallEvent("forged", "")),
 		event("an Event that a kubelet reports", half),

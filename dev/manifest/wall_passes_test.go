@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/controller"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/drain"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
@@ -105,7 +104,7 @@ func TestWallLetsObjectsThrough(t *testing.T) {
 
 	_, err := c.CoreV1().ConfigMaps(Namespace).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: kube.StateConfigMap}}, metav1.CreateOptions{})
 	assert.Check(t, err)
-	_, err = c.CoordinationV1().Leases(Namespace).Create(t.Context(), &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: controller.LeaseName}}, metav1.CreateOptions{})
+	_, err = c.CoordinationV1().Leases(Namespace).Create(t.Context(), &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: kube.LeaseName}}, metav1.CreateOptions{})
 	assert.Check(t, err)
 	_, err = w.admin.CoreV1().ConfigMaps(Namespace).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: kube.PolicyConfigMap}}, metav1.CreateOptions{})
 	assert.Check(t, err)

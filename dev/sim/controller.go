@@ -337,10 +337,10 @@ func (e *election) acquire() bool {
 	leases := e.client.CoordinationV1().Leases(namespace)
 	now := metav1.NewMicroTime(w.now)
 	seconds := int32(leaseDuration / time.Second)
-	l, err := leases.Get(context.Background(), controller.LeaseName, metav1.GetOptions{})
+	l, err := leases.Get(context.Background(), kube.LeaseName, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		_, err = leases.Create(context.Background(), &coordinationv1.Lease{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: controller.LeaseName},
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: kube.LeaseName},
 			Spec:       coordinationv1.LeaseSpec{HolderIdentity: &e.identity, LeaseDurationSeconds: &seconds, AcquireTime: &now, RenewTime: &now},
 		}, metav1.CreateOptions{})
 		return err == nil

@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -50,7 +49,7 @@ func TestAttackPlanPage(t *testing.T) {
 			}
 			assert.NilError(t, hostile.Obeyed(served(promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), "")))
 
-			page := PlanHandler(func(context.Context) (plan.Plan, error) { return out, nil })
+			page := PlanHandler(fixed{out, nil})
 			assert.NilError(t, hostile.Obeyed(served(page, "")))
 			body := served(page, "?format=json")
 			var back plan.Plan
@@ -62,7 +61,7 @@ func TestAttackPlanPage(t *testing.T) {
 				assert.NilError(t, hostile.Obeyed(body))
 			}
 
-			ill := PlanHandler(func(context.Context) (plan.Plan, error) { return plan.Plan{}, errors.New(word) })
+			ill := PlanHandler(fixed{plan.Plan{}, errors.New(word)})
 			assert.NilError(t, hostile.Obeyed(served(ill, "")))
 		})
 	}

@@ -20,11 +20,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/alert"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/drain"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 )
-
-// LeaseName is the Lease, in the operator's namespace, that elects the leader.
-const LeaseName = "update-operator-controller"
 
 // evictions is how many one pass over a node asks for at once.
 const evictions = 8
@@ -103,7 +99,7 @@ func (c *Controller) campaign(ctx context.Context, identity string) error {
 	var elector *leaderelection.LeaderElector
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Lock: &resourcelock.LeaseLock{
-			LeaseMeta:  metav1.ObjectMeta{Namespace: c.options.Namespace, Name: LeaseName},
+			LeaseMeta:  metav1.ObjectMeta{Namespace: c.options.Namespace, Name: kube.LeaseName},
 			Client:     c.client.CoordinationV1(),
 			LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
 		},
@@ -111,7 +107,7 @@ func (c *Controller) campaign(ctx context.Context, identity string) error {
 		RenewDeadline:   c.options.RenewDeadline,
 		RetryPeriod:     c.options.RetryPeriod,
 		ReleaseOnCancel: true,
-		Name:            LeaseName,
+		Name:            kube.LeaseName,
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(leading context.Context) {
 				defer close(served)
@@ -188,16 +184,4 @@ func (c *Controller) Healthy() error {
 		}
 	}
 	return nil
-}
-
-// Plan returns what would be done now. Only a leader can tell.
-func (c *Controller) Plan(ctx context.Context) (plan.Plan, error) {
-	if err := c.Ready(); err != nil {
-		return plan.Plan{}, err
-	}
-	t := c.term.Load()
-	if t == nil {
-		return plan.Plan{}, errors.New("this process does not lead; ask the pod that the Lease " + LeaseName + " names")
-	}
-	return t.Plan(ctx)
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/telemetry"
 )
@@ -34,8 +35,8 @@ type Options struct {
 // DefaultOptions returns the defaults.
 func DefaultOptions() Options {
 	return Options{
-		Namespace:     "bottlerocket",
-		AgentSelector: "app.kubernetes.io/name=bottlerocket-update-operator,app.kubernetes.io/component=agent",
+		Namespace:     kube.Namespace,
+		AgentSelector: kube.AgentSelector,
 		Policy:        policy.DefaultSettings(),
 		LeaseDuration: 45 * time.Second,
 		RenewDeadline: 30 * time.Second,

@@ -11,6 +11,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	restclient "k8s.io/client-go/rest"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
 )
 
 // A lease is renewed also while drains have used up all that the client allows itself.
@@ -25,6 +27,6 @@ func TestLeasesWaitForNobody(t *testing.T) {
 	assert.Assert(t, apierrors.IsNotFound(err), err)
 	_, err = client.CoreV1().Pods("default").Get(ctx, "a", metav1.GetOptions{})
 	assert.ErrorContains(t, err, "rate limiter")
-	_, err = client.CoordinationV1().Leases("default").Get(ctx, LeaseName, metav1.GetOptions{})
+	_, err = client.CoordinationV1().Leases("default").Get(ctx, kube.LeaseName, metav1.GetOptions{})
 	assert.Assert(t, apierrors.IsNotFound(err), err)
 }

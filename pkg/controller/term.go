@@ -208,17 +208,6 @@ func (t *Term) stuckFor() time.Duration {
 	return t.c.Now().Sub(t.began)
 }
 
-// Plan returns what the term would do now, without doing it.
-func (t *Term) Plan(ctx context.Context) (plan.Plan, error) {
-	s, set, err := t.gather(ctx)
-	if err != nil {
-		return plan.Plan{}, err
-	}
-	out := planner.Plan(s, set)
-	out.Budgets = planner.Budgets(s, set)
-	return out, nil
-}
-
 func (t *Term) log(s plan.Step) logrus.FieldLogger {
 	return t.c.Log.WithFields(logrus.Fields{
 		telemetry.FieldNode:   s.Node,

@@ -23,8 +23,8 @@ func stripNode(n *corev1.Node) *corev1.Node {
 	}}
 	out.Spec.Unschedulable = n.Spec.Unschedulable
 	for _, t := range n.Spec.Taints {
-		if leavingTaints[t.Key] != "" || t.Key == corev1.TaintNodeUnschedulable {
-			out.Spec.Taints = append(out.Spec.Taints, corev1.Taint{Key: unique.Make(t.Key).Value(), Effect: t.Effect, TimeAdded: t.TimeAdded})
+		if leavingTaints[t.Key] != "" {
+			out.Spec.Taints = append(out.Spec.Taints, corev1.Taint{Key: unique.Make(t.Key).Value(), Effect: t.Effect})
 		}
 	}
 	for _, c := range n.Status.Conditions {

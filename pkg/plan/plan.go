@@ -2,6 +2,7 @@ package plan
 
 import (
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
@@ -13,6 +14,10 @@ import (
 // Outcome is a plan: what to do now, and why every other managed node waits. It is a value: it can be
 // printed, tested, logged and counted.
 type Plan struct {
+	// Time is when it was made, and Policy what by. Both, Budgets, Groups, and the groups of Nodes are filled in where a
+	// plan is shown: a pass needs none of them.
+	Time   time.Time `json:"time,omitzero"`
+	Policy string    `json:"policy,omitempty"`
 	// Steps to carry out, in this order, one at most for each node.
 	Steps []Step `json:"steps"`
 	// Nodes are all managed nodes, sorted by name, each with what holds for it.
@@ -24,9 +29,10 @@ type Plan struct {
 	Limit   int `json:"limit"`
 	// Others are out of service by somebody else's hand and use the limit up too.
 	Others int `json:"others,omitempty"`
-	// Budgets are all limits with what uses them up before the steps are taken. They are filled in where a plan is shown:
-	// a pass needs none.
+	// Budgets are all limits with what uses them up before the steps are taken.
 	Budgets []Usage `json:"budgets,omitempty"`
+	// Groups are the policy's, in its order; the last one, without a name, are the nodes in no group.
+	Groups []Group `json:"groups,omitempty"`
 	// PolicyProblem is why the policy that stands in its ConfigMap is not in force.
 	PolicyProblem string `json:"policyProblem,omitempty"`
 	// Unwalled is what is told of an admission policy that doesn't hold the controller's account; empty if it does, or
@@ -128,6 +134,7 @@ func (c *Change) Diff(stands map[string]string) map[marker.Key]*string {
 type Decision struct {
 	Node    string       `json:"node"`
 	UID     string       `json:"-"`
+	Group   string       `json:"group,omitempty"`
 	Phase   intent.Phase `json:"phase"`
 	Version string       `json:"version,omitempty"`
 	Target  string       `json:"target,omitempty"`
@@ -137,4 +144,15 @@ type Decision struct {
 	Message Message    `json:"message"`
 	// NotBefore is when the reason may be gone, by the clock alone; zero if something else must happen first.
 	NotBefore time.Time `json:"notBefore,omitzero"`
+}
+
+// Starts reports whether something is done to the node now. By the other acts nothing starts: what people read is
+// written, a node is looked at, or a drain goes on.
+func (d Decision) Starts() bool { return starts(d.Act) }
+
+// Starts is Decision.Starts of the step.
+func (s Step) Starts() bool { return starts(s.Act) }
+
+func starts(a intent.Act) bool {
+	return !slices.Contains([]intent.Act{"", intent.ActNote, intent.ActLook, intent.ActDrain, intent.ActCheck}, a)
 }

@@ -18,9 +18,8 @@ func (o Plan) Phases() map[intent.Phase]int {
 	return counts
 }
 
-// Counts returns how many nodes are where, and how many of the fleet are unavailable once the plan is carried out, a
-// line each.
-func (o Plan) Counts() []string {
+// PhaseCounts is a line that says how many nodes are in which phase.
+func (o Plan) PhaseCounts() string {
 	phases := o.Phases()
 	var each []string
 	for _, phase := range intent.Phases() {
@@ -35,6 +34,12 @@ func (o Plan) Counts() []string {
 	if len(each) > 0 {
 		nodes += ": " + strings.Join(each, ", ")
 	}
+	return nodes
+}
+
+// Counts returns how many nodes are where, and how many of the fleet are unavailable once the plan is carried out, a
+// line each.
+func (o Plan) Counts() []string {
 	starting, gone := 0, 0
 	for i := range o.Steps {
 		switch {
@@ -60,7 +65,7 @@ func (o Plan) Counts() []string {
 	if o.Lent > 0 {
 		limit += fmt.Sprintf("; %d Lost on top", o.Lent)
 	}
-	return []string{nodes, limit}
+	return []string{o.PhaseCounts(), limit}
 }
 
 // Troubles returns what is wrong for more than one node, a line each: with the policy, and with versions.

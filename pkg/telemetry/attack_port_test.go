@@ -33,6 +33,7 @@ var sloths = map[string]string{
 	"scrapes nobody reads": strings.Repeat("GET /metrics HTTP/1.1\r\nHost: p\r\n\r\n", 40),
 	"plans nobody reads":   strings.Repeat("GET /plan HTTP/1.1\r\nHost: p\r\n\r\n", 5),
 	"a body without end":   "GET /healthz HTTP/1.1\r\nHost: p\r\nContent-Length: 9000000\r\n\r\n" + strings.Repeat("a", 8<<10),
+	"a file without end":   "POST /plan HTTP/1.1\r\nHost: p\r\nContent-Length: 60000\r\n\r\n" + strings.Repeat("a", 8<<10),
 	"a probe, kept open":   "GET /healthz HTTP/1.1\r\nHost: p\r\n\r\n",
 }
 
@@ -188,4 +189,21 @@ func TestLargePlan(t *testing.T) {
 		assert.Equal(t, n, int64(largePlanSize))
 	}
 	assert.NilError(t, <-whole)
+}
+
+// Of a body that is too long no more is read than shows that it is.
+func TestBodyIsBounded(t *testing.T) {
+	read := func(w http.ResponseWriter, r *http.Request) {
+		n, err := io.Copy(io.Discard, r.Body)
+		fmt.Fprint(w, n, err)
+	}
+	addr, _ := serve(t, telemetry.Config{Gatherer: prometheus.NewRegistry(), Handlers: map[string]http.Handler{"/plan": http.HandlerFunc(read)}})
+	for sent, want := range map[int]int{3: 3, telemetry.MaxBody: telemetry.MaxBody, 4 * telemetry.MaxBody: telemetry.MaxBody + 1} {
+		res, err := http.Post("http://"+addr+"/plan", "", strings.NewReader(strings.Repeat("x", sent)))
+		assert.NilError(t, err)
+		defer res.Body.Close()
+		got, err := io.ReadAll(res.Body)
+		assert.NilError(t, err)
+		assert.Equal(t, string(got), fmt.Sprint(want, nil))
+	}
 }

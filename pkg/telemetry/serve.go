@@ -1,7 +1,9 @@
 package telemetry
 
 import (
+	"bytes"
 	"context"
+	"io"
 	"net"
 	"net/http"
 	"time"
@@ -36,6 +38,9 @@ const (
 	maxHeader    = 4 << 10
 )
 
+// MaxBody is the longest body that a request of a further path may have, in bytes. One byte more is read, and no other.
+const MaxBody = 64 << 10
+
 // Config says what Serve serves.
 type Config struct {
 	// Gatherer gives the metrics.
@@ -43,7 +48,8 @@ type Config struct {
 	// Ready and Healthy answer the probes: nil is fine, an error is the text of a 503. A probe without a
 	// function always answers ok.
 	Ready, Healthy func() error
-	// Handlers are further paths, such as /plan. Their answers may be large: two are made at once, and each has 30 s.
+	// Handlers are further paths, such as /plan. Their answers may be large: two are made at once, and each has 30 s. Of a
+	// request's body they see no more than a byte beyond MaxBody.
 	Handlers map[string]http.Handler
 	Log      logrus.FieldLogger
 }
@@ -103,9 +109,16 @@ func mux(cfg Config) http.Handler {
 	return m
 }
 
-// inTurn holds back an answer while others are made and read, for each of them may be large.
+// inTurn holds back an answer while others are made and read, for each of them may be large. The request's body is read
+// before, so that a slow one holds up nothing.
 func inTurn(turn chan struct{}, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(io.LimitReader(r.Body, MaxBody+1))
+		if err != nil {
+			http.Error(w, "the request's body did not come", http.StatusBadRequest)
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
 		control := http.NewResponseController(w)
 		_ = control.SetWriteDeadline(time.Now().Add(turnTimeout + answerTimeout))
 		wait, cancel := context.WithTimeout(r.Context(), turnTimeout)

@@ -1,0 +1,91 @@
+package planner_test
+
+import (
+	"testing"
+	"time"
+
+	"gotest.tools/v3/assert"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plain"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/planner"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy/window"
+)
+
+// A plan that is shown has every node in one group, in one column of it, with what it is offered, and the same decisions
+// as the plan that is carried out.
+func TestShowGroups(t *testing.T) {
+	set := policy.DefaultSettings()
+	groups(&set, func(canary, production *policy.Group) {
+		canary.Pause = &policy.Pause{Reason: "a fair"}
+		production.AfterSoak = 24 * time.Hour
+	})
+	s := fleetOf([]fleet.Node{
+		node("a", stageOf("canary"), offered(v2)), node("b", stageOf("canary")), node("c", stageOf("canary"), prepared),
+		node("d", stageOf("production"), unlabelled), node("e", draining), node("f"), node("g", offered(v2)),
+	}, "e")
+	out := planner.Show(s, set)
+	assert.Equal(t, len(out.Groups), 3)
+	canary, production, none := out.Groups[0], out.Groups[1], out.Groups[2]
+	assert.DeepEqual(t, canary, plan.Group{Name: "canary", Paused: new("a fair"), Window: plan.Window{Open: true}, Nodes: 3, UpToDate: 1, Waiting: 1, InProgress: 1})
+	assert.DeepEqual(t, production, plan.Group{Name: "production", After: []string{"canary"}, AfterSoak: plain.Duration(24 * time.Hour),
+		Window: plan.Window{Open: true}, Nodes: 1, Waiting: 1})
+	assert.DeepEqual(t, none, plan.Group{Window: plan.Window{Open: true}, Nodes: 3, UpToDate: 1, Starting: 1, InProgress: 1})
+	for name, want := range map[string][2]string{"a": {"canary", v2}, "b": {"canary", ""}, "c": {"canary", v2}, "d": {"production", ""}, "e": {"", v2}, "g": {"", v2}} {
+		d, _ := find(t, out, name)
+		assert.DeepEqual(t, [2]string{d.Group, d.Target}, want)
+	}
+	assert.Equal(t, out.Time, now)
+	assert.Equal(t, len(out.Budgets), len(planner.Budgets(s, set)))
+
+	carried := planner.Plan(s, set)
+	assert.Equal(t, len(out.Steps), len(carried.Steps))
+	for i, d := range carried.Nodes {
+		assert.Equal(t, verdict(out.Nodes[i]), verdict(d))
+	}
+	// The fleet's pause is said of every group.
+	set.Pause = &policy.Pause{Reason: "moving"}
+	for _, g := range planner.Show(s, set).Groups {
+		assert.Equal(t, *g.Paused, "moving")
+	}
+	assert.Assert(t, planner.Show(fleetOf(nil), set).Steps != nil, "nothing is a list too")
+}
+
+// When a window opens and closes, and that nothing is taken out of service before it is open.
+func TestShowWindows(t *testing.T) {
+	at := func(day, hour int) time.Time { return time.Date(2026, 9, day, hour, 0, 0, 0, time.UTC) }
+	nightly := func(t *testing.T, schedule string) window.Calendar {
+		s, err := window.ParseCron(schedule)
+		assert.NilError(t, err)
+		return window.Calendar{Windows: []window.Window{{Schedule: s, Duration: 4 * time.Hour, Zone: time.UTC}}}
+	}
+	for _, tc := range []struct {
+		name     string
+		calendar func(*testing.T) window.Calendar
+		want     plan.Window
+		// before is when a node that backs off for an hour, and one that waits for room, may start.
+		before, room time.Time
+	}{
+		{"always open", func(*testing.T) window.Calendar { return window.Calendar{} }, plan.Window{Open: true}, at(20, 11), time.Time{}},
+		{"open", func(t *testing.T) window.Calendar { return nightly(t, "0 9 * * *") }, plan.Window{Open: true, Closes: at(20, 13), Opens: at(21, 9)}, at(20, 11), time.Time{}},
+		{"closed", func(t *testing.T) window.Calendar { return nightly(t, "0 22 * * *") }, plan.Window{Opens: at(20, 22), Closes: at(21, 2)}, at(20, 22), at(20, 22)},
+		{"frozen", func(t *testing.T) window.Calendar {
+			return window.Calendar{Freezes: []window.Freeze{{From: at(20, 9), To: at(20, 15), Reason: "stocktaking"}}}
+		}, plan.Window{Frozen: new("stocktaking"), Opens: at(20, 15)}, at(20, 15), at(20, 15)},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			set := policy.DefaultSettings()
+			set.Calendar = tc.calendar(t)
+			out := planner.Show(fleetOf([]fleet.Node{node("a", offered(v2), failedOnce(time.Hour, v2)), node("b", prepared), node("c", draining)}, "c"), set)
+			assert.DeepEqual(t, out.Groups[0].Window, tc.want)
+			backs, _ := find(t, out, "a")
+			assert.Equal(t, backs.NotBefore, tc.before)
+			waits, _ := find(t, out, "b")
+			assert.Equal(t, waits.NotBefore, tc.room)
+			out2, _ := find(t, out, "c")
+			assert.Equal(t, out2.NotBefore, time.Time{}, "it is out of service already")
+		})
+	}
+}
