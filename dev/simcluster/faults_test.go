@@ -185,7 +185,7 @@ func faultLines() []faultLine {
 			id: hostsim.F12, about: "truncated", history: updated, asked: 1,
 			atMost: map[hostsim.Command]int{hostsim.Prepare: 1},
 			first:  add(hostsim.Fault{ID: hostsim.F12, Variant: "truncated", On: "/actions/prepare-update", Count: 1}),
-			story:  []scene{sees(logged("It is open if the host heard the command"))},
+			story:  []scene{sees(logged("The host may have received the command"))},
 		},
 		{
 			id: hostsim.F13, about: "cut", history: updated, asked: 1,
@@ -295,7 +295,7 @@ func faultLines() []faultLine {
 			first: func(p *patient) {
 				assert.Check(p.ward.t, p.repo.Release(hostsim.Release{Version: "1.49.0", MaxVersion: "1.49.0", Variant: simcluster.Variant, Arch: simcluster.Arch}))
 			},
-			story: []scene{sees(planned(plan.ReasonLowerVersionOffered, "the lower 1.49.0, which is no target"))},
+			story: []scene{sees(planned(plan.ReasonLowerVersionOffered, "is offered the lower 1.49.0"))},
 		},
 		{
 			id: hostsim.F25, about: "dispatcher", runs: v0, ends: plan.ReasonInterfaceUnsupported,
