@@ -186,10 +186,11 @@ clean: ## Remove what build, image and dist made
 	rm -rf bin dist
 
 .PHONY: deploy-dev
-deploy-dev: ## Apply the manifest with IMAGE and the changes in dev/deployment.yaml
+deploy-dev: ## Apply the manifest with IMAGE and the changes in dev/deployment.yaml, and dev/policy.yaml if there is no policy
 	$(call need,$(KUBECTL))
 	@rendered=$$(go run ./dev/manifest/cmd -image $(IMAGE) -patch dev/deployment.yaml) && \
 	printf '%s\n' "$$rendered" | $(KUBECTL) apply -f -
+	@$(KUBECTL) -n $(NAMESPACE) get configmap update-policy >/dev/null 2>&1 || $(KUBECTL) create -f dev/policy.yaml
 
 .PHONY: undeploy
 undeploy: ## Let the controller give every node back, and then delete what the manifest made

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"strings"
 	"testing"
 	"time"
 
@@ -47,7 +46,7 @@ func newWorld(b *testing.B) *world {
 	w.Cluster, err = simcluster.Start(b.Context(), simcluster.Config{
 		Nodes: managedNodes + 1, Version: w.version(), Progress: os.Stderr,
 		Args: map[string][]string{
-			"controller": {"-soak=0s", "-lease-duration=6s", "-lease-renew-deadline=4s", "-lease-retry-period=1s"},
+			"controller": {"-lease-duration=6s", "-lease-renew-deadline=4s", "-lease-retry-period=1s"},
 			// Sooner than the half hour of the manifest, so that a release is soon known.
 			"agent": {"-refresh-interval=5s"},
 		},
@@ -57,6 +56,7 @@ func newWorld(b *testing.B) *world {
 	b.Cleanup(w.Stop)
 	assert.NilError(b, w.Install(b.Context()))
 	w.limit(b, 1)
+	w.place(b)
 	for _, n := range w.managed() {
 		w.annotate(b, n, marker.KeyPaused, "until it is measured")
 		_, err := w.Kubectl(b.Context(), "label", "node", n, string(marker.KeyInterfaceVersion)+"=2.0.0")
@@ -79,18 +79,22 @@ func (w *world) managed() []string {
 	return out
 }
 
-// limit installs a controller with a limit of unavailable nodes, on its node.
+// limit says how many nodes may be unavailable, all of it without a soak.
 func (w *world) limit(b *testing.B, n int) {
 	b.Helper()
-	const path = "/spec/template/spec/"
-	patch := fmt.Sprintf(`[{"op":"add","path":"%snodeSelector","value":{%q:%q}},{"op":"replace","path":"%scontainers/0/args/1","value":"-max-unavailable=%d"}]`,
-		path, corev1.LabelHostname, controllerNode, path, n)
-	_, err := w.Kubectl(b.Context(), "-n", namespace, "patch", "deployment", "update-operator-controller", "--type=json", "-p", patch)
+	assert.NilError(b, w.SetPolicy(b.Context(), fmt.Sprintf("version: 1\nmaxUnavailable: %d\nsoak: 0s\n", n)))
+}
+
+// place keeps the controller on its node.
+func (w *world) place(b *testing.B) {
+	b.Helper()
+	patch := fmt.Sprintf(`{"spec":{"template":{"spec":{"nodeSelector":{%q:%q}}}}}`, corev1.LabelHostname, controllerNode)
+	_, err := w.Kubectl(b.Context(), "-n", namespace, "patch", "deployment", "update-operator-controller", "-p", patch)
 	assert.NilError(b, err)
 	assert.NilError(b, w.AwaitOperator(b.Context(), patience, false))
-	assert.NilError(b, simcluster.Await(b.Context(), "the controller with its new limit leads", patience, func() (bool, error) {
+	assert.NilError(b, simcluster.Await(b.Context(), "the controller on its node leads", patience, func() (bool, error) {
 		pods, err := w.Pods(b.Context(), "controller")
-		if err != nil || len(pods) != 1 || !strings.Contains(fmt.Sprint(pods[0].Spec.Containers[0].Args), fmt.Sprintf("-max-unavailable=%d ", n)) {
+		if err != nil || len(pods) != 1 || pods[0].Spec.NodeName != controllerNode {
 			return false, err
 		}
 		at, err := w.PlanURL(b.Context())

@@ -123,19 +123,16 @@ func Run(ctx context.Context, config Config) (_ Result, err error) {
 
 func (w *world) start(ctx context.Context) (err error) {
 	w.say("seed %d: starting a cluster of %d machines", w.config.Seed, w.config.Nodes)
-	limits := fmt.Sprintf("-max-unavailable=%d", w.config.Limit)
 	w.Cluster, err = simcluster.Start(ctx, simcluster.Config{
 		Nodes: w.config.Nodes, Version: version(0), Progress: io.Discard,
 		AuditPolicy: AuditPolicy, AgentProxy: w.network.address,
 		Args: map[string][]string{
-			controller: {limits, fmt.Sprintf("-max-lost=%d", maxLost), "-soak=" + soak.String(),
-				"-lease-duration=" + leaseDuration.String(), "-lease-renew-deadline=2s", "-lease-retry-period=500ms",
-				"-prepare-deadline=" + deadline.String(), "-drain-deadline=" + deadline.String(),
-				"-reboot-deadline=" + deadline.String(), "-return-deadline=" + deadline.String(),
-				"-retry-base=2s", "-retry-max=10s"},
-			proxy: {"-certificate-life=" + certificates.String()},
-			agent: {"-refresh-interval=1s"},
+			controller: {"-lease-duration=" + leaseDuration.String(), "-lease-renew-deadline=2s", "-lease-retry-period=500ms"},
+			proxy:      {"-certificate-life=" + certificates.String()},
+			agent:      {"-refresh-interval=1s"},
 		},
+		Policy: fmt.Sprintf("version: 1\nmaxUnavailable: %d\nmaxLost: %d\nsoak: %s\ndeadlines: {prepare: %s, reboot: %s, return: %s}\n"+
+			"drain: {timeout: %s}\nretry: {base: 2s, max: 10s}\n", w.config.Limit, maxLost, soak, deadline, deadline, deadline, deadline),
 		Reboot: nodesim.Reboot{Mode: nodesim.RebootStale, Down: 700 * time.Millisecond},
 		Latencies: hostsim.Latencies{
 			Refresh: 50 * time.Millisecond, Prepare: time.Second, Activate: 500 * time.Millisecond, Deactivate: 500 * time.Millisecond,

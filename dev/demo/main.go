@@ -69,9 +69,10 @@ func (d *demo) run(ctx context.Context, count int, bound time.Duration) error {
 	d.cluster, err = simcluster.Start(ctx, simcluster.Config{
 		Nodes: count, Version: oldVersion, Progress: os.Stdout,
 		Args: map[string][]string{
-			"controller": {fmt.Sprintf("-max-unavailable=%d", limit), "-soak=2s", "-lease-duration=6s", "-lease-renew-deadline=4s", "-lease-retry-period=1s"},
+			"controller": {"-lease-duration=6s", "-lease-renew-deadline=4s", "-lease-retry-period=1s"},
 			"agent":      {"-refresh-interval=2s"},
 		},
+		Policy:    fmt.Sprintf("version: 1\nmaxUnavailable: %d\nsoak: 2s\n", limit),
 		Reboot:    nodesim.Reboot{Mode: nodesim.RebootShutdown, Down: 2 * time.Second},
 		Latencies: hostsim.Latencies{Refresh: 200 * time.Millisecond, Prepare: 2 * time.Second, Activate: 200 * time.Millisecond},
 		PodStop:   500 * time.Millisecond,

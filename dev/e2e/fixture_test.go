@@ -14,6 +14,7 @@ import (
 
 	"gotest.tools/v3/assert"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/controlplane"
@@ -196,12 +197,29 @@ func rendered(name string) (manifest.Objects, error) {
 	return o, nil
 }
 
+// quick is the policy but for shorter times the default one.
+const quick = "version: 1\nsoak: 2s\nretry: {base: 5s}\ndeadlines: {reboot: 40s}\n"
+
 func (w *world) install(ctx context.Context, o manifest.Objects) error {
 	y, err := o.YAML()
 	if err != nil {
 		return err
 	}
-	return w.Apply(ctx, string(y))
+	if err := w.Apply(ctx, string(y)); err != nil {
+		return err
+	}
+	return w.setPolicy(ctx, quick)
+}
+
+// setPolicy puts a policy in force.
+func (w *world) setPolicy(ctx context.Context, text string) error {
+	maps := w.Client.CoreV1().ConfigMaps(manifest.Namespace)
+	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: kube.PolicyConfigMap}, Data: map[string]string{kube.PolicyKey: text}}
+	_, err := maps.Update(ctx, config, metav1.UpdateOptions{})
+	if apierrors.IsNotFound(err) {
+		_, err = maps.Create(ctx, config, metav1.CreateOptions{})
+	}
+	return err
 }
 
 func (w *world) applyFile(ctx context.Context, name string) error {

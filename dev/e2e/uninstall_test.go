@@ -15,7 +15,6 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/controlplane"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/manifest"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 )
 
@@ -53,10 +52,10 @@ func TestForcedDrain(t *testing.T) {
 	assert.NilError(t, err)
 	assert.NilError(t, w.Apply(t.Context(), string(right)))
 	assert.NilError(t, w.Apply(t.Context(), stuck))
-	w.setPolicy(t, "version: 1\ndrain: {timeout: 3s, atDeadline: force}\n")
+	assert.NilError(t, w.setPolicy(t.Context(), quick+"drain: {timeout: 3s, atDeadline: force}\n"))
 	t.Cleanup(func() {
 		ctx := context.WithoutCancel(t.Context())
-		w.setPolicy(t, "version: 1\n")
+		assert.Check(t, w.setPolicy(ctx, quick))
 		_, err := w.Kubectl(ctx, "delete", "clusterrole,clusterrolebinding", "update-operator-controller-force-drain")
 		assert.Check(t, err)
 		_, err = w.Kubectl(ctx, "-n", "shop", "delete", "deployment,poddisruptionbudget", "stuck")
@@ -87,18 +86,6 @@ func TestForcedDrain(t *testing.T) {
 		// An API server that has just started refuses for other reasons.
 		assert.Check(t, !strings.Contains(what, "ValidatingAdmissionPolicy"), what)
 	}
-}
-
-// setPolicy puts a policy in force.
-func (w *world) setPolicy(t *testing.T, text string) {
-	t.Helper()
-	ctx, maps := context.WithoutCancel(t.Context()), w.Client.CoreV1().ConfigMaps(manifest.Namespace)
-	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: kube.PolicyConfigMap}, Data: map[string]string{kube.PolicyKey: text}}
-	_, err := maps.Update(ctx, config, metav1.UpdateOptions{})
-	if apierrors.IsNotFound(err) {
-		_, err = maps.Create(ctx, config, metav1.CreateOptions{})
-	}
-	assert.NilError(t, err)
 }
 
 // The operator is taken off in the middle of a rollout: every node is in service and carries nothing of it, and nothing

@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"gotest.tools/v3/assert"
 	is "gotest.tools/v3/assert/cmp"
 	appsv1 "k8s.io/api/apps/v1"
@@ -21,6 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/agent"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/authorizer"
@@ -30,6 +31,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/platform/updateapi"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy/file"
 )
 
 func load(t *testing.T) Objects {
@@ -330,7 +332,6 @@ func TestController(t *testing.T) {
 	parse(t, options.AddFlags, c.Args[1:])
 	options.NodeName, options.PodName = env(t, c, "NODE_NAME", "spec.nodeName"), env(t, c, "POD_NAME", "metadata.name")
 	assert.NilError(t, options.Validate())
-	assert.DeepEqual(t, options.Policy, controller.DefaultOptions().Policy, cmp.AllowUnexported(policy.Limit{}))
 	assert.Equal(t, options.Namespace, Namespace)
 
 	selector, err := labels.Parse(options.AgentSelector)
@@ -470,6 +471,17 @@ func env(t *testing.T, c *corev1.Container, name, field string) string {
 	assert.Assert(t, i >= 0, name)
 	assert.Equal(t, c.Env[i].ValueFrom.FieldRef.FieldPath, field)
 	return "some-" + strings.ToLower(name)
+}
+
+// What make deploy-dev creates is a policy without a mistake.
+func TestDevPolicy(t *testing.T) {
+	content, err := os.ReadFile(filepath.Join(filepath.Dir(must(Path())), "dev", "policy.yaml"))
+	assert.NilError(t, err)
+	var config corev1.ConfigMap
+	assert.NilError(t, yaml.UnmarshalStrict(content, &config))
+	assert.Equal(t, config.Namespace+"/"+config.Name, Namespace+"/"+kube.PolicyConfigMap)
+	_, err = file.Decode([]byte(config.Data[kube.PolicyKey]), policy.DefaultSettings(), time.LoadLocation)
+	assert.NilError(t, err)
 }
 
 func TestPatched(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/pkg/errors"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
@@ -22,6 +23,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/manifest"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/nodesim"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/port"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 )
 
@@ -45,6 +47,8 @@ type Config struct {
 	// Args are written into the manifest that Install applies, by component: controller, proxy, agent. Each is
 	// -flag=value, in place of the manifest's value of that flag. They are for shorter times.
 	Args map[string][]string
+	// Policy is the policy file that Install puts in force; empty is none.
+	Policy string
 	// GracePeriod is how long a silent node stays Ready; zero is the controller manager's default.
 	GracePeriod time.Duration
 	// Reboot is how machines reboot; Latencies how long their hosts take for a command.
@@ -166,7 +170,7 @@ func (c *Cluster) Kubectl(ctx context.Context, args ...string) (string, error) {
 	return string(out), nil
 }
 
-// Install applies update-operator.yaml with the flags of Config.Args in it.
+// Install applies update-operator.yaml with the flags of Config.Args in it, and the policy.
 func (c *Cluster) Install(ctx context.Context) error {
 	objects, err := manifest.Load()
 	if err != nil {
@@ -189,8 +193,21 @@ func (c *Cluster) Install(ctx context.Context) error {
 	c.mu.Lock()
 	c.images = images
 	c.mu.Unlock()
-	_, err = c.Kubectl(ctx, "apply", "-f", file)
-	return err
+	if _, err := c.Kubectl(ctx, "apply", "-f", file); err != nil || c.config.Policy == "" {
+		return err
+	}
+	return c.SetPolicy(ctx, c.config.Policy)
+}
+
+// SetPolicy puts a policy file in force, or tries to.
+func (c *Cluster) SetPolicy(ctx context.Context, text string) error {
+	maps := c.Client.CoreV1().ConfigMaps(Namespace)
+	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: kube.PolicyConfigMap}, Data: map[string]string{kube.PolicyKey: text}}
+	_, err := maps.Update(ctx, config, metav1.UpdateOptions{})
+	if apierrors.IsNotFound(err) {
+		_, err = maps.Create(ctx, config, metav1.CreateOptions{})
+	}
+	return errors.Wrap(err, "writing the policy")
 }
 
 // Label puts all machines into the operator's care, as users do.

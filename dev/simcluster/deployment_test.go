@@ -19,21 +19,32 @@ const (
 	patience = time.Minute
 )
 
-// The controller runs with the flags and the environment that stand in its Deployment, those that make a test quick
-// among them, and with others as soon as they are changed there.
+// The controller runs with the flags and the environment that stand in its Deployment, and with others as soon as they
+// are changed there: MAX_CONCURRENT_UPDATE, as users of the older operators have it, where the policy says nothing else.
 func TestTheControllerRunsWithWhatItsDeploymentSays(t *testing.T) {
 	w := inWorld(t)
 	before := w.controllerArgs(t)
-	assert.Assert(t, strings.Contains(strings.Join(before, " "), "-soak=1s"), "%q", before)
+	assert.Assert(t, strings.Contains(strings.Join(before, " "), "-lease-duration=3s"), "%q", before)
 	t.Cleanup(func() { w.setControllerArgs(t, before) })
 
-	w.kubectl(t, "set", "env", deployed, "LIMIT=3")
-	w.setControllerArgs(t, append(before, "-max-unavailable=$(LIMIT)"))
+	w.kubectl(t, "set", "env", deployed, "LEVEL=debug", "MAX_CONCURRENT_UPDATE=3")
+	w.setControllerArgs(t, append(before, "-log-level=$(LEVEL)"))
 	assert.NilError(t, simcluster.Await(t.Context(), "the plan goes by the new limit", patience, func() (bool, error) {
 		out, err := w.plan(t.Context())
 		return out.Limit == 3, err
 	}))
-	w.kubectl(t, "set", "env", deployed, "LIMIT-")
+	assert.NilError(t, simcluster.Await(t.Context(), "the controller logs what the new flag says", patience, func() (bool, error) {
+		var all strings.Builder
+		for _, m := range w.Fleet.Machines() {
+			said, err := w.log(t.Context(), controller, m.Name())
+			if err != nil {
+				return false, err
+			}
+			all.WriteString(said)
+		}
+		return strings.Contains(all.String(), "level=debug"), nil
+	}))
+	w.kubectl(t, "set", "env", deployed, "LEVEL-", "MAX_CONCURRENT_UPDATE-")
 }
 
 // What can't run here doesn't start, and its pod says why, while the controller that was there goes on: another image,

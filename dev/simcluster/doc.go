@@ -6,6 +6,6 @@
 // image, doesn't start, and its status says why.
 //
 // It is for the demo, for a cluster to play with (cmd, see docs/local-cluster.md), for integration tests and benchmarks. It imports the
-// packages of dev and client-go; no package of the product but marker. It promises that nothing of it
+// packages of dev and client-go; no package of the product but marker and kube. It promises that nothing of it
 // outlives Stop, or the process, however that ends.
 package simcluster

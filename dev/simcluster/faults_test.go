@@ -498,10 +498,6 @@ func newWard(t *testing.T) *ward {
 	c, err := simcluster.Start(ctx, simcluster.Config{
 		Nodes: 2, Version: version(0), Progress: os.Stderr,
 		Args: map[string][]string{
-			controller: {
-				"-max-unavailable=100", "-max-staging=100", "-max-lost=10", "-soak=1s", "-retry-base=3s",
-				"-prepare-deadline=20s", "-reboot-deadline=20s", "-return-deadline=20s",
-			},
 			agent: {"-refresh-interval=1s"},
 		},
 		Reboot:  nodesim.Reboot{Mode: nodesim.RebootStale, Down: 300 * time.Millisecond},
@@ -512,7 +508,8 @@ func newWard(t *testing.T) *ward {
 	d := &ward{world: &world{Cluster: c}, t: t}
 	assert.NilError(t, d.Install(ctx))
 	// Of so many sick machines none may hold up another.
-	d.setPolicy(t, "version: 1\nmaxFailed: unlimited\ncountUnavailable: false\ndrain: {predict: false}\n")
+	d.setPolicy(t, "version: 1\nmaxUnavailable: 100\nmaxStaging: 100\nmaxLost: 10\nsoak: 1s\nretry: {base: 3s}\n"+
+		"deadlines: {prepare: 20s, reboot: 20s, return: 20s}\nmaxFailed: unlimited\ncountUnavailable: false\ndrain: {predict: false}\n")
 	assert.NilError(t, d.AwaitOperator(ctx, bound, false))
 	return d
 }

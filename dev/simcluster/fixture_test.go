@@ -14,7 +14,6 @@ import (
 	"gotest.tools/v3/assert"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/controlplane"
@@ -23,7 +22,6 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/process"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/simcluster"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 )
@@ -34,7 +32,10 @@ const (
 	agent      = "agent"
 
 	nodeCount = 3
-	limit     = 1
+	// limit is the default of the policy.
+	limit = 1
+	// quick is the policy but for shorter times the default one.
+	quick = "version: 1\nsoak: 1s\n"
 	// renewal is the pace of the controller's Lease.
 	renewal = 500 * time.Millisecond
 	// bound is how long a rollout may take before it counts as stuck: many times what it takes.
@@ -102,9 +103,10 @@ func start(ctx context.Context) (_ *world, err error) {
 	w.Cluster, err = simcluster.Start(ctx, simcluster.Config{
 		Nodes: nodeCount, Version: version(0), Progress: os.Stderr,
 		Args: map[string][]string{
-			controller: {fmt.Sprintf("-max-unavailable=%d", limit), "-soak=1s", "-lease-duration=3s", "-lease-renew-deadline=2s", "-lease-retry-period=" + renewal.String()},
+			controller: {"-lease-duration=3s", "-lease-renew-deadline=2s", "-lease-retry-period=" + renewal.String()},
 			agent:      {"-refresh-interval=1s"},
 		},
+		Policy: quick,
 		Reboot: nodesim.Reboot{Mode: nodesim.RebootStale, Down: 700 * time.Millisecond},
 		Latencies: hostsim.Latencies{
 			Refresh: 50 * time.Millisecond, Prepare: time.Second, Activate: 700 * time.Millisecond, Deactivate: 700 * time.Millisecond,
@@ -328,11 +330,5 @@ func (w *world) plan(ctx context.Context) (plan.Plan, error) {
 // setPolicy puts a policy in force, or tries to.
 func (w *world) setPolicy(t *testing.T, text string) {
 	t.Helper()
-	maps := w.Client.CoreV1().ConfigMaps(simcluster.Namespace)
-	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: kube.PolicyConfigMap}, Data: map[string]string{kube.PolicyKey: text}}
-	_, err := maps.Update(t.Context(), config, metav1.UpdateOptions{})
-	if apierrors.IsNotFound(err) {
-		_, err = maps.Create(t.Context(), config, metav1.CreateOptions{})
-	}
-	assert.NilError(t, err)
+	assert.NilError(t, w.SetPolicy(t.Context(), text))
 }

@@ -37,6 +37,11 @@ const lentBound = 90 * time.Second
 
 // lentPolicy lets everybody go but the group "staged", whose window is a leap day.
 const lentPolicy = `version: 1
+maxUnavailable: 100
+maxLost: 10
+soak: 2s
+deadlines: {reboot: 10s, return: 20s}
+handsOff: 1s
 drain: {predict: false}
 maxFailed: unlimited
 countUnavailable: false
@@ -70,7 +75,6 @@ func newLender(t *testing.T) *lender {
 		Nodes: 2, Version: version(0), Progress: os.Stderr,
 		Args: map[string][]string{
 			controller: {
-				"-max-unavailable=100", "-max-lost=10", "-soak=2s", "-reboot-deadline=10s", "-return-deadline=20s", "-hands-off=1s",
 				"-lease-duration=3s", "-lease-renew-deadline=2s", "-lease-retry-period=" + renewal.String(),
 			},
 			agent: {"-refresh-interval=1s"},

@@ -21,8 +21,13 @@ func TestThePluginAsksTheLeader(t *testing.T) {
 		status = plugin.Run(t.Context(), args, strings.NewReader(policy), &stdout, &stderr)
 		return stdout.String() + stderr.String(), status
 	}
-	out, status := plan("")
-	assert.Equal(t, status, 0, out)
+	var out string
+	var status int
+	// A controller that has just started doesn't lead yet.
+	assert.NilError(t, simcluster.Await(t.Context(), "a leader answers", patience, func() (bool, error) {
+		out, status = plan("")
+		return status == 0, nil
+	}))
 	for _, m := range w.Fleet.Machines() {
 		assert.Assert(t, strings.Contains(out, m.Name()+" "), out)
 	}

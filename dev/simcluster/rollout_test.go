@@ -228,19 +228,12 @@ func (w *world) awaitPass(t *testing.T) {
 	}))
 }
 
-// breakPolicy has the controller tell twice that the policy can't be read, once that it is gone, and ends with a policy
-// that says nothing.
+// breakPolicy has the controller tell twice that the policy can't be read, and that it is gone, and ends with the policy
+// that was there before.
 func (w *world) breakPolicy(t *testing.T) {
 	t.Helper()
 	maps := w.Client.CoreV1().ConfigMaps(simcluster.Namespace)
 	events := w.Client.CoreV1().Events(simcluster.Namespace)
-	write := func(text string) {
-		t.Helper()
-		_, err := maps.Create(t.Context(), &corev1.ConfigMap{
-			ObjectMeta: metav1.ObjectMeta{Name: kube.PolicyConfigMap}, Data: map[string]string{kube.PolicyKey: text},
-		}, metav1.CreateOptions{})
-		assert.NilError(t, err)
-	}
 	problem := func(what string, is func(problem string) bool) {
 		t.Helper()
 		assert.NilError(t, simcluster.Await(t.Context(), what, bound, func() (bool, error) {
@@ -254,7 +247,7 @@ func (w *world) breakPolicy(t *testing.T) {
 		return strings.Contains(problem, "is gone, and this cluster has had a policy")
 	}
 	for times := range int32(2) {
-		write("version: 2\n")
+		w.setPolicy(t, "version: 2\n")
 		assert.NilError(t, simcluster.Await(t.Context(), "people are told that the policy can't be read", bound, func() (bool, error) {
 			list, err := events.List(t.Context(), metav1.ListOptions{FieldSelector: "reason=" + string(plan.ReasonPolicyUnreadable)})
 			told := int32(0)
@@ -268,8 +261,8 @@ func (w *world) breakPolicy(t *testing.T) {
 		assert.NilError(t, maps.Delete(t.Context(), kube.PolicyConfigMap, metav1.DeleteOptions{}))
 		problem("the policy is missed", gone)
 	}
-	write("version: 1\n")
-	problem("the defaults are in force", func(problem string) bool { return problem == "" })
+	w.setPolicy(t, quick)
+	problem("a good one is in force", func(problem string) bool { return problem == "" })
 }
 
 // listAsAgent lists a node through the proxy, as agents do where they can't begin with a watch.

@@ -24,9 +24,10 @@ func startSmall(t *testing.T, count int, down time.Duration) *world {
 	c, err := simcluster.Start(ctx, simcluster.Config{
 		Nodes: count, Version: version(0), Progress: os.Stderr,
 		Args: map[string][]string{
-			controller: {"-soak=1s", "-lease-duration=3s", "-lease-renew-deadline=2s", "-lease-retry-period=" + renewal.String()},
+			controller: {"-lease-duration=3s", "-lease-renew-deadline=2s", "-lease-retry-period=" + renewal.String()},
 			agent:      {"-refresh-interval=1s"},
 		},
+		Policy:  quick,
 		Reboot:  nodesim.Reboot{Mode: nodesim.RebootShutdown, Down: down},
 		PodStop: 100 * time.Millisecond,
 	})
@@ -90,7 +91,7 @@ func TestSingleNode_brupop_501_FLUO_123(t *testing.T) {
 
 	seen := nodesim.Observe(t.Context(), w.Client)
 	defer seen.Close()
-	w.setPolicy(t, "version: 1\nsingleNode: allow\n")
+	w.setPolicy(t, quick+"singleNode: allow\n")
 	w.allAt(t, version(1))
 	assert.Equal(t, w.boots()[node], 1)
 	assert.Equal(t, seen.MaxUnschedulable(), 1, "it was cordoned meanwhile")
@@ -122,7 +123,7 @@ func (w *world) leader(t *testing.T) string {
 func TestControllersNodeGoesLast(t *testing.T) {
 	w := startSmall(t, 2, 6*time.Second)
 	// Nobody goes before both are staged: the leader waits for those that it knows of.
-	w.setPolicy(t, "version: 1\nsingleNode: allow\nwindows: [{schedule: 0 0 29 2 *, duration: 1h}]\n")
+	w.setPolicy(t, quick+"singleNode: allow\nwindows: [{schedule: 0 0 29 2 *, duration: 1h}]\n")
 	_, err := w.Kubectl(t.Context(), "-n", simcluster.Namespace, "scale", "deployment/update-operator-controller", "--replicas=2")
 	assert.NilError(t, err)
 	assert.NilError(t, simcluster.Await(t.Context(), "there are two controllers, on different nodes", bound, func() (bool, error) {
@@ -150,7 +151,7 @@ func TestControllersNodeGoesLast(t *testing.T) {
 			return at == prepared, err
 		}))
 	}
-	w.setPolicy(t, "version: 1\nsingleNode: allow\n")
+	w.setPolicy(t, quick+"singleNode: allow\n")
 	w.allAt(t, version(1))
 	stop()
 	assert.Assert(t, len(order) == 2 && order[1] == home, "%v, and the leader was on %s", order, home)

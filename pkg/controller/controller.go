@@ -20,6 +20,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/alert"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/drain"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
 
 // evictions is how many one pass over a node asks for at once.
@@ -28,12 +29,14 @@ const evictions = 8
 // Controller runs terms for as long as it leads.
 type Controller struct {
 	options Options
-	client  kubernetes.Interface
-	cluster *kube.Cluster
-	policy  *kube.Policy
-	metrics *Metrics
-	log     logrus.FieldLogger
-	now     func() time.Time
+	// defaults hold where the policy says nothing.
+	defaults policy.Settings
+	client   kubernetes.Interface
+	cluster  *kube.Cluster
+	policy   *kube.Policy
+	metrics  *Metrics
+	log      logrus.FieldLogger
+	now      func() time.Time
 	// walled is TermConfig's.
 	walled func(ctx context.Context, node string) (bool, error)
 
@@ -50,10 +53,13 @@ func New(o Options, client kubernetes.Interface, r prometheus.Registerer, log lo
 		}
 	}
 	var err error
+	if c.defaults, err = o.defaults(); err != nil {
+		return nil, err
+	}
 	if c.policy, err = kube.NewPolicy(kube.PolicyConfig{
 		Policy:       kube.ConfigMapInformer(client, o.Namespace, kube.PolicyConfigMap),
 		Acknowledged: kube.ConfigMapInformer(client, o.Namespace, kube.AcknowledgedConfigMap),
-		Defaults:     o.Policy, Changed: changed,
+		Defaults:     c.defaults, Changed: changed,
 	}); err != nil {
 		return nil, err
 	}
@@ -68,9 +74,6 @@ func New(o Options, client kubernetes.Interface, r prometheus.Registerer, log lo
 // Run watches and, whenever it leads, passes, until ctx ends. Losing the lead, by an outage of the API
 // server for example, ends the term and not the process.
 func (c *Controller) Run(ctx context.Context) error {
-	for _, w := range c.options.Policy.Warnings() {
-		c.log.Warn(w)
-	}
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	ctx, cancel := context.WithCancel(ctx)

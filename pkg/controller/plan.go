@@ -30,7 +30,7 @@ func (c *Controller) PlanBy(ctx context.Context, content []byte) (plan.Plan, err
 	if err != nil {
 		return plan.Plan{}, err
 	}
-	set, err := file.Decode(content, c.options.Policy, time.LoadLocation)
+	set, err := file.Decode(content, c.defaults, time.LoadLocation)
 	if err != nil {
 		return plan.Plan{}, err
 	}

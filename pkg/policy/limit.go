@@ -81,12 +81,3 @@ func (l Limit) String() string {
 		return strconv.Itoa(l.n)
 	}
 }
-
-// Set reads a limit, for flags.
-func (l *Limit) Set(s string) error {
-	parsed, err := ParseLimit(s)
-	if err == nil {
-		*l = parsed
-	}
-	return err
-}

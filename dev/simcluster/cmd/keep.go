@@ -40,11 +40,11 @@ func keep(ctx context.Context, at places, o options) error {
 		Dir: at.dir, Port: o.port, AuthorityDir: at.authority,
 		Args: map[string][]string{
 			"controller": {
-				"-soak=5s", "-prepare-deadline=1m", "-reboot-deadline=1m", "-return-deadline=1m", "-retry-base=1m",
 				"-lease-duration=6s", "-lease-renew-deadline=4s", "-lease-retry-period=1s",
 			},
 			"agent": {"-refresh-interval=5s"},
 		},
+		Policy:    "version: 1\nsoak: 5s\ndeadlines: {prepare: 1m, reboot: 1m, return: 1m}\nretry: {base: 1m}\n",
 		Reboot:    nodesim.Reboot{Mode: nodesim.RebootShutdown, Down: 5 * time.Second},
 		Latencies: hostsim.Latencies{Refresh: 500 * time.Millisecond, Prepare: 5 * time.Second, Activate: 500 * time.Millisecond},
 	})
