@@ -93,9 +93,9 @@ func covered(t *testing.T, c *model.Coverage) {
 	for _, want := range []string{
 		"the host comes up, rolled back", "prepare fails", "activate fails", "the host reboots unplanned", "the agent is restarted",
 		"a dead agent's write is carried out", "the proxy carries the agent's write out, and the answer is lost",
-		"the agent asks the host for prepare, which it does, and the answer is lost", "the agent asks the host for prepare, which does not hear it",
-		"the agent asks the host for activate, which it does, and the answer is lost", "the agent asks the host for activate, which does not hear it",
-		"the agent asks the host for reboot, which it does, and the answer is lost", "the agent asks the host for reboot, which does not hear it",
+		"the agent asks the host for prepare, which it does, and the answer is lost", "the agent asks the host for prepare, which does not receive it",
+		"the agent asks the host for activate, which it does, and the answer is lost", "the agent asks the host for activate, which does not receive it",
+		"the agent asks the host for reboot, which it does, and the answer is lost", "the agent asks the host for reboot, which does not receive it",
 		"the agent asks the host for deactivate", "a pod comes late",
 		"a human cordons", "a human uncordons", "a human pauses the node", "a human ends the pause", "a human wants a retry",
 		"the label is removed", "the label is put back", "the Node is deleted", "the kubelet registers",
