@@ -31,7 +31,7 @@ const planSize = 15000
 // snapshot is a fleet at rest: every node is managed, up to date, and has its agent.
 func snapshot(b *testing.B, size int, set policy.Settings) fleet.Snapshot {
 	b.Helper()
-	s := fleet.Snapshot{Now: time.Now(), Slots: map[string]string{}, Seen: map[string]time.Time{osNow: {}, osNext: {}}}
+	s := fleet.Snapshot{Now: time.Now(), Slots: map[string]string{}, FirstSeen: map[string]time.Time{osNow: {}, osNext: {}}}
 	for i := range size {
 		n := bigNode(i)
 		managed(n, set)
@@ -154,7 +154,7 @@ type still struct{ nodes []fleet.Node }
 
 func (s still) Nodes(context.Context) ([]fleet.Node, error) { return slices.Clone(s.nodes), nil }
 func (still) State(context.Context) (kube.State, error) {
-	return kube.State{Slots: map[string]string{}, Seen: map[string]time.Time{osNow: {}}}, nil
+	return kube.State{Slots: map[string]string{}, FirstSeen: map[string]time.Time{osNow: {}}}, nil
 }
 func (still) ForgetSlots()                                           {}
 func (still) Live(context.Context, string) (fleet.Node, bool, error) { panic("looked live") }

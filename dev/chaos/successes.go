@@ -14,7 +14,7 @@ func successes(s *story) {
 			if !st.before.inHands() || st.after.inHands() {
 				continue
 			}
-			outcome := marker.OutcomeGivenBack
+			outcome := marker.OutcomeAbandoned
 			h := st.after.marks().History
 			if len(h) > 0 {
 				outcome = h[len(h)-1].Outcome

@@ -27,7 +27,7 @@ func TestAttackPlanPage(t *testing.T) {
 	now := time.Date(2026, 1, 5, 12, 0, 0, 0, time.UTC)
 	for name, word := range hostile.Words() {
 		t.Run(name, func(t *testing.T) {
-			s := fleet.Snapshot{Now: now, PolicyProblem: word, Unwalled: word}
+			s := fleet.Snapshot{Now: now, PolicyProblem: word, AdmissionProblem: word}
 			for i, readable := range []bool{false, true} {
 				n := kube.View(hostile.Node(fmt.Sprint("n", i), word, readable))
 				n.UID, n.PassedOver = n.Name, true

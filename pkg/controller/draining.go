@@ -40,7 +40,7 @@ func (t *Term) drain(ctx context.Context, s fleet.Snapshot, step plan.Step) {
 			r, err = t.c.Drainer.Pass(ctx, step.Node, *step.Eviction, step.Force, step.Most)
 			t.noteEvicted(step.UID, r.Gone)
 		}
-		found := &fleet.Drain{Remaining: r.Remaining(), Blocked: r.BlockedBy, Hopeless: r.Hopeless, Forced: step.Force, Awaited: r.Awaited, Waiting: r.Goes}
+		found := &fleet.Drain{Remaining: r.Remaining(), Blocked: r.BlockedBy, Unevictable: r.Unevictable, Forced: step.Force, Awaited: r.Awaited, Waiting: r.Goes}
 		if err != nil {
 			found.Failed = err.Error()
 		}

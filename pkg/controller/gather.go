@@ -45,7 +45,7 @@ func (t *Term) gather(ctx context.Context) (fleet.Snapshot, policy.Settings, err
 	s.PolicyProblem, s.NoPolicy, s.Acknowledged, s.PolicyWarnings = said.Problem, said.None, said.Acknowledged, said.Warnings
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	s.Alerts, s.Unwalled = t.alerts.found(wholeFleet, time.Time{}), t.wall.missing
+	s.Alerts, s.AdmissionProblem = t.alerts.found(wholeFleet, time.Time{}), t.wall.missing
 	t.watch(&s)
 	for i := range s.Nodes {
 		t.recall(&s.Nodes[i], s.Now)
@@ -61,7 +61,7 @@ func (t *Term) gatherState(ctx context.Context, s *fleet.Snapshot) (hadPolicy bo
 		s.SlotsProblem, err = unreadable.Error(), nil
 		t.c.Cluster.ForgetSlots()
 	}
-	s.Slots, s.Seen = state.Slots, state.Seen
+	s.Slots, s.FirstSeen = state.Slots, state.FirstSeen
 	return state.HadPolicy, err
 }
 

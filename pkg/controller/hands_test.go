@@ -67,7 +67,7 @@ func TestUncordonedInTheMiddleOfADrain(t *testing.T) {
 	f.until("a drains", a.drains)
 	f.cordon("a", false)
 	f.until("a is given back", func() bool { return a.lastAttempt().Reason == string(plan.ReasonCordonTaken) })
-	assert.Equal(t, a.lastAttempt().Outcome, marker.OutcomeGivenBack)
+	assert.Equal(t, a.lastAttempt().Outcome, marker.OutcomeAbandoned)
 	m := a.marks()
 	assert.Assert(t, m.Failure == nil && m.Disruption == nil && m.Intent.RebootFrom == "")
 	assert.Equal(t, a.rebooted(), 0)

@@ -105,7 +105,7 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 	gauge(m.problem, problem)
 	gauge(m.warnings, len(last.Warnings))
 	missing := 0
-	if last.Unwalled != "" {
+	if last.AdmissionProblem != "" {
 		missing = 1
 	}
 	gauge(m.wall, missing)

@@ -22,10 +22,10 @@ func (t *Term) tellOfThePolicy(s fleet.Snapshot, out plan.Plan) {
 		}
 		t.unknown = a.Failed != ""
 	}
-	if s.Unwalled != "" && !t.noWall {
-		t.c.Events.Notice(true, reasonWallMissing, s.Unwalled)
+	if s.AdmissionProblem != "" && !t.noWall {
+		t.c.Events.Notice(true, reasonWallMissing, s.AdmissionProblem)
 	}
-	t.noWall = s.Unwalled != ""
+	t.noWall = s.AdmissionProblem != ""
 	for _, w := range out.Warnings {
 		if !slices.Contains(t.warnings, w) {
 			t.c.Events.Notice(true, reasonPolicyDoubtful, w)

@@ -83,7 +83,7 @@ func TestStepsOnNodesAreTold(t *testing.T) {
 	see(lately)
 	see(lately)
 	assert.DeepEqual(t, events.events, []string{"a RolledBack true"})
-	step := plan.Step{Node: "a", UID: "a", Act: intent.ActGiveBack, Reason: plan.ReasonPaused, Change: &plan.Change{Marks: ended(0, plan.ReasonPaused).Marks}}
+	step := plan.Step{Node: "a", UID: "a", Act: intent.ActAbandon, Reason: plan.ReasonPaused, Change: &plan.Change{Marks: ended(0, plan.ReasonPaused).Marks}}
 	term.tellOfStep(step)
 	// A watch that lags still shows what was told before.
 	see(lately)
@@ -112,7 +112,7 @@ func TestMissingWallIsTold(t *testing.T) {
 	after := func(d time.Duration) string {
 		at = at.Add(d)
 		term.askForWall(t.Context(), "a", at)
-		s := fleet.Snapshot{Unwalled: term.wall.missing}
+		s := fleet.Snapshot{AdmissionProblem: term.wall.missing}
 		out := planner.Plan(s, policy.DefaultSettings())
 		term.tellOfThePolicy(s, out)
 		return out.String()

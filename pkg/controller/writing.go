@@ -43,19 +43,19 @@ type conflicts struct {
 // troubleAt returns the trouble with the writes to a node as it is now; nil if it is over. No time of it is further away
 // than it was when it was set: the clock may have run ahead then.
 func troubleAt(w *work[fleet.WriteTrouble], now time.Time) *fleet.WriteTrouble {
-	if w == nil || !w.running && !now.Before(w.found.Calm) {
+	if w == nil || !w.running && !now.Before(w.found.ClearAt) {
 		return nil
 	}
 	for _, t := range []struct {
 		at   *time.Time
 		away time.Duration
-	}{{&w.found.Since, 0}, {&w.found.Until, w.pause}, {&w.found.Calm, w.pause + calmAfter}} {
+	}{{&w.found.Since, 0}, {&w.found.Until, w.pause}, {&w.found.ClearAt, w.pause + calmAfter}} {
 		if latest := now.Add(t.away); t.at.After(latest) {
 			*t.at = latest
 		}
 	}
 	trouble := *w.found
-	trouble.Asking = w.running
+	trouble.InFlight = w.running
 	return &trouble
 }
 
@@ -97,7 +97,7 @@ func (t *Term) failed(step plan.Step, err error, within time.Duration) bool {
 	}
 	w.backOff(writeSoon, writeLate)
 	w.found.Message, w.found.Until = message, now.Add(w.pause)
-	w.found.Calm = w.found.Until.Add(calmAfter)
+	w.found.ClearAt = w.found.Until.Add(calmAfter)
 	if w.found.Since.IsZero() {
 		w.found.Since = since
 	}
@@ -211,7 +211,7 @@ func (t *Term) forgetWriting(s fleet.Snapshot) {
 		here[s.Nodes[i].UID] = true
 	}
 	maps.DeleteFunc(t.writing, func(uid string, w *work[fleet.WriteTrouble]) bool {
-		return !w.running && (!here[uid] || !s.Now.Before(w.found.Calm))
+		return !w.running && (!here[uid] || !s.Now.Before(w.found.ClearAt))
 	})
 	maps.DeleteFunc(t.conflicts, func(uid string, row *conflicts) bool {
 		return !here[uid] || s.Now.Sub(row.last) >= writeLate+calmAfter

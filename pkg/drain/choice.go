@@ -17,12 +17,12 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
 
-// Pods lists live what is still to go from the node, sorted.
+// Pods lists live the pods that a drain must still remove from the node, sorted.
 func (d *Drainer) Pods(ctx context.Context, node string, e policy.Eviction) ([]corev1.Pod, error) {
 	return d.list(ctx, node, e, true)
 }
 
-// list is Pods; unless it is to be fresh, a DaemonSet that was there a moment ago is there.
+// list is Pods. Unless fresh, a DaemonSet that existed a moment ago is not read again.
 func (d *Drainer) list(ctx context.Context, node string, e policy.Eviction, fresh bool) ([]corev1.Pod, error) {
 	leave := func(p corev1.Pod) kubectldrain.PodDeleteStatus {
 		if d.stays(p, e) {
@@ -47,8 +47,8 @@ func (d *Drainer) list(ctx context.Context, node string, e policy.Eviction, fres
 	return pods, nil
 }
 
-// stays tells if a drain has nothing to do with a pod: the operator's own, those whose containers have ended, and
-// those that the policy leaves.
+// stays reports whether a drain leaves a pod on the node: the operator's own, one whose containers have ended, and one
+// that the policy leaves.
 func (d *Drainer) stays(p corev1.Pod, e policy.Eviction) bool {
 	if d.Own(&p) || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
 		return true
@@ -60,16 +60,19 @@ func chosen(p *corev1.Pod, by []policy.PodSelector) bool {
 	return slices.ContainsFunc(by, func(s policy.PodSelector) bool { return s.Matches(p.Namespace, p.Labels) })
 }
 
-// protection says why the policy lets nobody evict a pod; empty: it doesn't.
+// protection returns why the policy protects a pod from eviction; empty if it doesn't.
 func protection(p *corev1.Pod, e policy.Eviction) string {
 	switch {
-	case e.EmptyDirData == policy.Block && slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool { return v.EmptyDir != nil }):
+	case e.EmptyDirData == policy.Block && slices.ContainsFunc(p.Spec.Volumes, isEmptyDir):
 		return fmt.Sprintf("%s keeps data in an emptyDir, and the policy does not let such pods be evicted", name(p))
 	case e.UnmanagedPods == policy.Block && metav1.GetControllerOf(p) == nil:
-		return fmt.Sprintf("%s has no controller that would make it anew, and the policy does not let such pods be evicted", name(p))
+		return fmt.Sprintf("%s has no controller that would make it anew, and the policy does not let such pods be evicted",
+			name(p))
 	}
 	return ""
 }
+
+func isEmptyDir(v corev1.Volume) bool { return v.EmptyDir != nil }
 
 // The priorities of the classes system-cluster-critical and system-node-critical.
 const (
@@ -77,8 +80,9 @@ const (
 	nodeCritical    = clusterCritical + 1000
 )
 
-// turn is when a pod goes: the lower first, and the next only when nothing of those before is left. The priorities of
-// users' own classes share one, for there may be many of them, and each turn takes as long as its slowest pod.
+// turn returns the place of a pod in the order of eviction: a higher turn begins when no pod of a lower one is left.
+// All priorities of users' own classes share one turn: there may be many, and each turn takes as long as its slowest
+// pod.
 func turn(p *corev1.Pod) int {
 	switch v := priority(p); {
 	case v <= 0:
@@ -93,7 +97,7 @@ func turn(p *corev1.Pod) int {
 
 func priority(p *corev1.Pod) int32 { return ptr.Deref(p.Spec.Priority, 0) }
 
-// first keeps the pods whose turn it is.
+// first returns the pods of the lowest turn.
 func first(pods []corev1.Pod) []corev1.Pod {
 	least := 0
 	for i := range pods {
@@ -104,7 +108,7 @@ func first(pods []corev1.Pod) []corev1.Pod {
 	return slices.DeleteFunc(slices.Clone(pods), func(p corev1.Pod) bool { return turn(&p) != least })
 }
 
-// name is a pod for people.
+// name names a pod in messages.
 func name(p *corev1.Pod) string {
 	return "pod " + types.NamespacedName{Namespace: p.Namespace, Name: p.Name}.String()
 }

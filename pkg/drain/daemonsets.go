@@ -12,15 +12,15 @@ import (
 	typedapps "k8s.io/client-go/kubernetes/typed/apps/v1"
 )
 
-// daemonSetTime is for how long a DaemonSet that was there is taken to be there still.
+// daemonSetTime is how long a DaemonSet that was read counts as existing.
 const daemonSetTime = time.Minute
 
-// remembering is a client for kubectl's choice of pods. That reads the DaemonSet of each of its pods, only to learn if
-// it is there, and a pass is made every few moments: twenty requests each time for what is hardly ever another answer.
+// remembering is a client for kubectl's choice of pods, which reads the DaemonSet of each DaemonSet pod to learn if it
+// exists. With a pass every few seconds that would be twenty requests each time, with hardly ever a new answer.
 type remembering struct {
 	kubernetes.Interface
 	d *Drainer
-	// fresh reads all the same.
+	// fresh reads every DaemonSet.
 	fresh bool
 }
 
@@ -44,7 +44,7 @@ type rememberingDaemonSets struct {
 	namespace string
 }
 
-// Get says no more of a DaemonSet than that it is there.
+// Get returns an empty DaemonSet for one that is known to exist.
 func (s rememberingDaemonSets) Get(ctx context.Context, name string, o metav1.GetOptions) (*appsv1.DaemonSet, error) {
 	known, key, now := &s.r.d.daemonSets, types.NamespacedName{Namespace: s.namespace, Name: name}, s.r.d.Now()
 	if !s.r.fresh && now.Sub(known.last(key)) < daemonSetTime {

@@ -30,11 +30,11 @@ var cluster controlplane.Shared
 
 func TestMain(m *testing.M) { os.Exit(cluster.Main(m)) }
 
-// node is the one that the tests drain. The API server keeps pods of nodes that it doesn't know.
+// node is the node that the tests drain. The API server keeps pods of nodes that don't exist.
 const node = "a"
 
-// place is a namespace of a test's own on a real API server, without kubelets: a pod that gets no time to shut down
-// is gone at once, and any other is on its way for ever.
+// place is a test's own namespace on a real API server, without kubelets: a pod without a grace period is gone at
+// once, and any other shuts down for ever.
 type place struct {
 	t         *testing.T
 	config    *rest.Config
@@ -110,7 +110,7 @@ func (l *place) pod(name string, changes ...change) *corev1.Pod {
 	return made
 }
 
-// budget makes a PodDisruptionBudget of the pods with a label, with the state that its controller would give it.
+// budget creates a PodDisruptionBudget for the pods with a label, with the status that its controller would give it.
 func (l *place) budget(name, app string, s policyv1.PodDisruptionBudgetStatus, changes ...func(*policyv1.PodDisruptionBudget)) {
 	l.t.Helper()
 	b := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -129,13 +129,13 @@ func (l *place) budget(name, app string, s policyv1.PodDisruptionBudgetStatus, c
 	assert.NilError(l.t, err)
 }
 
-// drainer evicts as the controller does, at once as many as it does.
+// drainer returns a Drainer as the controller has it, with as many evictions at once.
 func (l *place) drainer() *drain.Drainer {
 	return &drain.Drainer{Client: l.client, Evictor: drain.NewEvictor(l.client), Parallel: 8, Now: time.Now,
 		Own: func(p *corev1.Pod) bool { return p.Labels["own"] != "" }, MayEvict: func() bool { return true }}
 }
 
-// evicting is the default way.
+// evicting are the default rules.
 func evicting() policy.Eviction { return policy.DefaultSettings().Eviction }
 
 func (l *place) pass(d *drain.Drainer, e policy.Eviction, force bool) drain.Result {
@@ -145,7 +145,7 @@ func (l *place) pass(d *drain.Drainer, e policy.Eviction, force bool) drain.Resu
 	return r
 }
 
-// stands tells what is there of a pod: its UID, and whether it is on its way out; empty if it is gone.
+// stands returns the UID of a pod and whether it is shutting down; empty if it is gone.
 func (l *place) stands(name string) string {
 	l.t.Helper()
 	list, err := l.client.CoreV1().Pods(l.namespace).List(l.t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=" + name})
@@ -160,7 +160,7 @@ func (l *place) stands(name string) string {
 	return string(p.UID)
 }
 
-// before asks for something else just before each eviction is asked for.
+// before calls a function before each eviction.
 type before struct {
 	drain.Evictor
 	do func(e *policyv1.Eviction)
@@ -175,10 +175,10 @@ func (l *place) qualified(name string) string {
 	return "pod " + types.NamespacedName{Namespace: l.namespace, Name: name}.String()
 }
 
-// errForbidden is what the API server says to who may not delete pods.
+// errForbidden is the API server's answer to an account that may not delete pods.
 var errForbidden = apierrors.NewForbidden(corev1.Resource("pods"), "web", errors.New("User \"x\" cannot delete resource \"pods\""))
 
-// forbidden is a client that may not delete pods.
+// forbidden is a client whose account may not delete pods.
 type forbidden struct{ kubernetes.Interface }
 
 func (f forbidden) CoreV1() typedcore.CoreV1Interface { return forbiddenCore{f.Interface.CoreV1()} }

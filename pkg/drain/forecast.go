@@ -18,8 +18,8 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
 
-// Forecast looks at the pods of a node that isn't cordoned yet, and at the PodDisruptionBudgets of their namespaces, and
-// says with one sentence what would keep a drain from its end now.
+// Forecast looks at the pods of a node that isn't cordoned yet, and at the PodDisruptionBudgets of their namespaces. It
+// returns the first thing that would block a drain now, and a sentence on it.
 func (d *Drainer) Forecast(ctx context.Context, node string, e policy.Eviction) (fleet.Obstacle, string, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
@@ -31,7 +31,7 @@ func (d *Drainer) Forecast(ctx context.Context, node string, e policy.Eviction) 
 	for i := range pods {
 		p := &pods[i]
 		if p.DeletionTimestamp != nil {
-			// It goes already.
+			// It is terminating already.
 			continue
 		}
 		if chosen(p, e.WaitFor) {
@@ -45,8 +45,8 @@ func (d *Drainer) Forecast(ctx context.Context, node string, e policy.Eviction) 
 				return "", "", err
 			}
 		}
-		if held := heldBy(p, budgets[p.Namespace]); held != "" {
-			return fleet.ObstacleBudget, held, nil
+		if why := blockedBy(p, budgets[p.Namespace]); why != "" {
+			return fleet.ObstacleBudget, why, nil
 		}
 	}
 	return fleet.ObstacleNone, "", nil
@@ -54,7 +54,7 @@ func (d *Drainer) Forecast(ctx context.Context, node string, e policy.Eviction) 
 
 type budget struct {
 	policyv1.PodDisruptionBudget
-	chooses labels.Selector
+	selects labels.Selector
 }
 
 func (d *Drainer) budgets(ctx context.Context, namespace string) ([]budget, error) {
@@ -62,25 +62,26 @@ func (d *Drainer) budgets(ctx context.Context, namespace string) ([]budget, erro
 	if err != nil {
 		return nil, errors.Wrapf(err, "listing PodDisruptionBudgets of namespace %q", namespace)
 	}
-	made := make([]budget, 0, len(list.Items))
+	valid := make([]budget, 0, len(list.Items))
 	for i := range list.Items {
-		// One with an invalid selector protects nothing.
+		// A budget with an invalid selector protects nothing.
 		if s, err := metav1.LabelSelectorAsSelector(list.Items[i].Spec.Selector); err == nil {
-			made = append(made, budget{list.Items[i], s})
+			valid = append(valid, budget{list.Items[i], s})
 		}
 	}
-	return made, nil
+	return valid, nil
 }
 
-// heldBy says which PodDisruptionBudget would not let a pod go now, by the rules of the eviction API; empty: none.
-func heldBy(p *corev1.Pod, budgets []budget) string {
+// blockedBy returns a sentence on the PodDisruptionBudget that would not allow an eviction now, by the rules of the
+// eviction API; empty if none.
+func blockedBy(p *corev1.Pod, budgets []budget) string {
 	if p.Status.Phase == corev1.PodPending {
 		return ""
 	}
 	var names []string
 	var only *policyv1.PodDisruptionBudget
 	for i := range budgets {
-		if budgets[i].chooses.Matches(labels.Set(p.Labels)) {
+		if budgets[i].selects.Matches(labels.Set(p.Labels)) {
 			only = &budgets[i].PodDisruptionBudget
 			names = append(names, only.Name)
 		}
@@ -89,26 +90,30 @@ func heldBy(p *corev1.Pod, budgets []budget) string {
 	case len(names) == 0:
 		return ""
 	case len(names) > 1:
-		return fmt.Sprintf("%s has several PodDisruptionBudgets (%s), and with more than one nobody can evict it", name(p), strings.Join(names, ", "))
-	case !podutils.IsPodReady(p) && lightly(only), only.Status.DisruptionsAllowed > 0 && only.Status.ObservedGeneration >= only.Generation:
+		return fmt.Sprintf("%s has several PodDisruptionBudgets (%s), and with more than one nobody can evict it",
+			name(p), strings.Join(names, ", "))
+	case !podutils.IsPodReady(p) && allowsUnready(only),
+		only.Status.DisruptionsAllowed > 0 && only.Status.ObservedGeneration >= only.Generation:
 		return ""
 	}
-	return fmt.Sprintf("PodDisruptionBudget %s/%s would not let %s go: %s", only.Namespace, only.Name, name(p), restraint(only))
+	return fmt.Sprintf("PodDisruptionBudget %s/%s would not let %s go: %s",
+		only.Namespace, only.Name, name(p), whyNot(only))
 }
 
-// lightly tells if a budget lets pods go that aren't Ready, whatever it counts.
-func lightly(b *policyv1.PodDisruptionBudget) bool {
+// allowsUnready reports whether a budget allows the eviction of pods that aren't Ready, whatever it counts.
+func allowsUnready(b *policyv1.PodDisruptionBudget) bool {
 	return ptr.Deref(b.Spec.UnhealthyPodEvictionPolicy, "") == policyv1.AlwaysAllow ||
 		b.Status.DesiredHealthy > 0 && b.Status.CurrentHealthy >= b.Status.DesiredHealthy
 }
 
-// restraint says why a budget allows nothing.
-func restraint(b *policyv1.PodDisruptionBudget) string {
+// whyNot returns why a budget allows no eviction.
+func whyNot(b *policyv1.PodDisruptionBudget) string {
 	s := b.Status
 	if b.Status.ObservedGeneration < b.Generation {
 		return "it was changed a moment ago, and its new state is not known yet"
 	}
-	if c := meta.FindStatusCondition(s.Conditions, policyv1.DisruptionAllowedCondition); c != nil && c.Reason == policyv1.SyncFailedReason {
+	c := meta.FindStatusCondition(s.Conditions, policyv1.DisruptionAllowedCondition)
+	if c != nil && c.Reason == policyv1.SyncFailedReason {
 		return "its state can't be told: " + c.Message
 	}
 	if m := b.Spec.MaxUnavailable; m != nil && (m.String() == "0" || m.String() == "0%") {
@@ -120,5 +125,6 @@ func restraint(b *policyv1.PodDisruptionBudget) string {
 	case s.DesiredHealthy >= s.ExpectedPods:
 		return fmt.Sprintf("it keeps all of its %d pods, so it never lets one go", s.ExpectedPods)
 	}
-	return fmt.Sprintf("%d of its %d pods are healthy, and it keeps %d", s.CurrentHealthy, s.ExpectedPods, s.DesiredHealthy)
+	return fmt.Sprintf("%d of its %d pods are healthy, and it keeps %d",
+		s.CurrentHealthy, s.ExpectedPods, s.DesiredHealthy)
 }

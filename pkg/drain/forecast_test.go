@@ -13,7 +13,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
 
-// What a look before the cordon calls an obstacle is what an eviction would meet, and nothing else; and each is named.
+// A look before the cordon finds what would block an eviction, and nothing else, and names it.
 func TestForecast(t *testing.T) {
 	none := policyv1.PodDisruptionBudgetStatus{ExpectedPods: 2, CurrentHealthy: 1, DesiredHealthy: 1}
 	never := func(b *policyv1.PodDisruptionBudget) {
@@ -26,7 +26,7 @@ func TestForecast(t *testing.T) {
 		name string
 		make func(l *place)
 		want fleet.Obstacle
-		// says are parts of the sentence.
+		// says are parts of the message.
 		says []string
 	}{
 		{"nothing on it", func(*place) {}, fleet.ObstacleNone, nil},
@@ -99,7 +99,7 @@ func TestForecast(t *testing.T) {
 			for _, part := range tc.says {
 				assert.Assert(t, strings.Contains(says, part), says)
 			}
-			// What is foreseen is what comes.
+			// A pass then meets the same.
 			r := l.pass(l.drainer(), e, false)
 			assert.Equal(t, r.Blocked > 0 || r.Awaited != "", tc.want != fleet.ObstacleNone, "%+v", r)
 		})

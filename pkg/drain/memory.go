@@ -5,15 +5,14 @@ import (
 	"time"
 )
 
-// memory holds when things were noted last, and forgets those of which nothing was heard for a span. The zero value is
-// empty.
+// memory holds when each key was noted last, and forgets keys that were not noted for a span. The zero value is empty.
 type memory[K comparable] struct {
 	mu    sync.Mutex
 	noted map[K]time.Time
 	swept time.Time
 }
 
-// last is zero for what isn't known.
+// last returns when the key was noted last; zero if it isn't known.
 func (m *memory[K]) last(k K) time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()

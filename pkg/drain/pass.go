@@ -19,16 +19,15 @@ import (
 )
 
 const (
-	// lookTime bounds the listing of a pass, and a look ahead.
+	// lookTime bounds the listing of a pass, and a Forecast.
 	lookTime = 10 * time.Second
-	// beginTime is for how long a pass begins evictions once it has listed. Those that it doesn't get to are the first of
-	// the next pass.
+	// beginTime is how long a pass begins evictions after its listing. The next pass begins with those that it didn't
+	// reach.
 	beginTime = 5 * time.Second
-	// answerTime bounds each eviction. It is longer than the 10 s for which the API server waits for a webhook that says
-	// nothing of its own: cut off before, a webhook that is down would neither be named nor, where its owner lets it be,
-	// ignored.
+	// answerTime bounds each eviction. It is longer than the 10 s for which the API server waits for a webhook by default:
+	// otherwise a webhook that is down would neither be named nor, if its failurePolicy is Ignore, be ignored.
 	answerTime = 12 * time.Second
-	// triedTime is for how long a pod that was asked for in vain is let wait behind others. A drain is mostly over by then.
+	// triedTime is how long a pod whose eviction failed comes after others. Most drains are over by then.
 	triedTime = time.Hour
 )
 
@@ -36,38 +35,38 @@ const (
 type Drainer struct {
 	Client  kubernetes.Interface
 	Evictor Evictor
-	// Own tells if a pod is the operator's own, which comes back with its host.
+	// Own reports whether a pod is the operator's own, which comes back with its host.
 	Own func(*corev1.Pod) bool
-	// MayEvict is asked before each eviction: a leader that can't know that it still leads starts none.
+	// MayEvict reports whether this process certainly leads. It is called before each eviction: in doubt none is begun.
 	MayEvict func() bool
-	// Parallel is how many evictions are asked for at once; one if it is zero.
+	// Parallel is how many evictions are requested at once; one if it is zero.
 	Parallel int
 	Now      func() time.Time
 
 	daemonSets memory[types.NamespacedName]
-	// tried is when each pod, by UID, was asked for in vain.
+	// tried is when the eviction of each pod, by UID, failed last.
 	tried memory[types.UID]
 }
 
-// Result is what a pass found. It is about the moment of the pass.
+// Result is what a pass found, at that moment.
 type Result struct {
-	// Evicted were accepted by this pass, Terminating by an earlier one or by somebody else, Blocked may not go now or
-	// got no answer, and Waiting have no turn yet or end by themselves. All of them are still to go.
+	// All of these pods are still on the node. Evicted were accepted by this pass. Terminating shut down for another
+	// reason. Blocked were refused, or got no answer. Waiting have no turn yet, or end by themselves.
 	Evicted, Terminating, Blocked, Waiting int
-	// Gone is how many pods this pass may have sent away: those that were accepted, and those without an answer.
+	// Gone is how many pods this pass may have evicted: those that were accepted, and those without an answer.
 	Gone int
-	// BlockedBy is a sentence on the first blocked pod, by name, and Hopeless one on a pod that will never be let go.
-	BlockedBy, Hopeless string
-	// Awaited is a sentence on the first pod that ends by itself, Goes on the first that is on its way out.
+	// BlockedBy is a sentence on the first blocked pod, by name. Unevictable is one on the first pod that can't be
+	// evicted, however long it is tried.
+	BlockedBy, Unevictable string
+	// Awaited is a sentence on the first pod that ends by itself, Goes on the first that is shutting down.
 	Awaited, Goes string
 }
 
-// Remaining counts the pods that are still to go.
+// Remaining returns how many pods are still to leave the node.
 func (r Result) Remaining() int { return r.Evicted + r.Terminating + r.Blocked + r.Waiting }
 
-// Pass lists what is to go, asks once for the eviction of each pod whose turn it is and that isn't going yet, and
-// returns what it found. It waits for nothing, and asks for as many as most. With force it deletes instead, whatever
-// protects a pod.
+// Pass lists the pods that must leave the node, requests the eviction of those whose turn it is, once each and most at
+// most, and returns what it found. It waits for no pod to end. With force it deletes instead, whatever protects a pod.
 func (d *Drainer) Pass(ctx context.Context, node string, e policy.Eviction, force bool, most int) (Result, error) {
 	listing, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
@@ -98,41 +97,40 @@ func (d *Drainer) Pass(ctx context.Context, node string, e policy.Eviction, forc
 			toAsk = append(toAsk, p)
 		}
 	}
-	doubtful := false
+	uncertain := false
 	for _, a := range d.askAll(ctx, toAsk, e, force, most) {
 		r.add(a, force)
-		doubtful = doubtful || a.answer == doubted
+		uncertain = uncertain || a.answer == notLeading
 		if a.answer == blocked || a.answer == unanswered {
 			d.tried.note(a.pod.UID, now, triedTime)
 		}
 	}
-	if doubtful {
+	if uncertain {
 		return Result{Gone: r.Gone}, errors.Errorf("draining node %q: leadership is in doubt", node)
 	}
 	return r, nil
 }
 
-// asking is a pod that is asked to go, and what came of it.
-type asking struct {
+// request is the eviction of one pod, and its answer.
+type request struct {
 	pod *corev1.Pod
-	// tried is when it was last asked in vain; zero if it wasn't.
+	// tried is when its eviction failed last; zero if it didn't.
 	tried  time.Time
 	answer answer
-	// reason is a refusal's.
+	// reason is that of a refusal.
 	reason string
 }
 
-// askAll asks as many of the pods to go as it may, several at once, and returns them all.
-func (d *Drainer) askAll(ctx context.Context, pods []*corev1.Pod, e policy.Eviction, force bool, most int) []*asking {
+// askAll requests the eviction of most pods at most, several at once, and returns what became of all.
+func (d *Drainer) askAll(ctx context.Context, pods []*corev1.Pod, e policy.Eviction, force bool, most int) []*request {
 	begin, cancel := context.WithTimeout(ctx, beginTime)
 	defer cancel()
-	all := make([]*asking, len(pods))
+	all := make([]*request, len(pods))
 	for i, p := range pods {
-		all[i] = &asking{pod: p, tried: d.tried.last(p.UID), answer: unasked}
+		all[i] = &request{pod: p, tried: d.tried.last(p.UID), answer: unasked}
 	}
-	// First those that an earlier pass didn't ask in vain, so that none is kept from its turn by others whose answers are
-	// slow.
-	queue := slices.SortedStableFunc(slices.Values(all), func(a, b *asking) int {
+	// Pods whose eviction hasn't failed come first, so that slow answers don't hold up other pods again and again.
+	queue := slices.SortedStableFunc(slices.Values(all), func(a, b *request) int {
 		return cmp.Or(a.tried.Compare(b.tried), cmp.Compare(priority(a.pod), priority(b.pod)))
 	})
 	ask := func(i int) {
@@ -151,19 +149,19 @@ func (d *Drainer) askAll(ctx context.Context, pods []*corev1.Pod, e policy.Evict
 	return all
 }
 
-// askOne asks a pod to go and waits for the answer.
-func (d *Drainer) askOne(ctx context.Context, a *asking, e policy.Eviction, force bool) {
+// askOne requests the eviction of one pod and waits for the answer.
+func (d *Drainer) askOne(ctx context.Context, a *request, e policy.Eviction, force bool) {
 	if !d.MayEvict() {
-		a.answer = doubted
+		a.answer = notLeading
 		return
 	}
-	request, cancel := context.WithTimeout(ctx, answerTime)
+	limited, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	err := d.ask(request, a.pod, e, force)
+	err := d.ask(limited, a.pod, e, force)
 	switch {
 	case ctx.Err() != nil:
-		// The pass itself is at its end.
-	case err != nil && request.Err() != nil:
+		// The pass itself has ended.
+	case err != nil && limited.Err() != nil:
 		a.answer = unanswered
 	case err != nil:
 		a.answer, a.reason = judge(err), why(err)
@@ -172,8 +170,8 @@ func (d *Drainer) askOne(ctx context.Context, a *asking, e policy.Eviction, forc
 	}
 }
 
-// add counts a pod by what came of asking it.
-func (r *Result) add(a *asking, force bool) {
+// add counts a pod by the answer to its request.
+func (r *Result) add(a *request, force bool) {
 	switch p := name(a.pod); a.answer {
 	case accepted:
 		r.Evicted++
@@ -188,25 +186,25 @@ func (r *Result) add(a *asking, force bool) {
 	case unanswered:
 		r.Blocked++
 		r.Gone++
-		note(&r.BlockedBy, fmt.Sprintf("%s: no answer to its %s within %s", p, asked(force), answerTime))
-	case hopeless:
+		note(&r.BlockedBy, fmt.Sprintf("%s: no answer to its %s within %s", p, requested(force), answerTime))
+	case unevictable:
 		r.Blocked++
-		note(&r.Hopeless, fmt.Sprintf("%s can not be evicted: %s", p, a.reason))
-	case unasked, doubted:
-		// The next pass goes on with it.
+		note(&r.Unevictable, fmt.Sprintf("%s can not be evicted: %s", p, a.reason))
+	case unasked, notLeading:
+		// The next pass tries it.
 		r.Waiting++
 	}
 }
 
-// asked is what is asked for, for people.
-func asked(force bool) string {
+// requested names the request in messages.
+func requested(force bool) string {
 	if force {
 		return "deletion"
 	}
 	return "eviction"
 }
 
-// forceGrace is how long a pod gets to shut down that is deleted by force.
+// forceGrace is the most time that a pod which is deleted by force gets to shut down.
 const forceGrace = 30 * time.Second
 
 func (d *Drainer) ask(ctx context.Context, p *corev1.Pod, e policy.Eviction, force bool) error {
@@ -215,7 +213,8 @@ func (d *Drainer) ask(ctx context.Context, p *corev1.Pod, e policy.Eviction, for
 		o.GracePeriodSeconds = new(int64(e.GracePeriod / time.Second))
 	}
 	if !force {
-		return d.Evictor.Evict(ctx, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name}, DeleteOptions: &o})
+		return d.Evictor.Evict(ctx, &policyv1.Eviction{
+			ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name}, DeleteOptions: &o})
 	}
 	most := int64(forceGrace / time.Second)
 	for _, g := range []*int64{o.GracePeriodSeconds, p.Spec.TerminationGracePeriodSeconds} {
@@ -223,7 +222,7 @@ func (d *Drainer) ask(ctx context.Context, p *corev1.Pod, e policy.Eviction, for
 			most = min(most, *g)
 		}
 	}
-	// With none a pod is gone at once, also while a kubelet that says nothing runs its containers on.
+	// With 0 a pod is gone at once, even while its containers run on under a kubelet that can't be reached.
 	o.GracePeriodSeconds = new(max(1, most))
 	return d.Client.CoreV1().Pods(p.Namespace).Delete(ctx, p.Name, o)
 }
@@ -235,8 +234,8 @@ func note(into *string, sentence string) {
 	}
 }
 
-// shuttingDown says for how long a pod has been on its way out. When it is to be gone stands in it, which is that long
-// after somebody asked for it.
+// shuttingDown says how long a pod has been shutting down: since its deletion, which is its grace period before its
+// deletion timestamp.
 func shuttingDown(p *corev1.Pod, now time.Time) string {
 	since := p.DeletionTimestamp.Time
 	if g := p.DeletionGracePeriodSeconds; g != nil {

@@ -31,8 +31,8 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
 
-// What is on every node is no obstacle: DaemonSet pods, static pods, pods that have ended, and the operator's own. All
-// else goes, with data and without a controller, and nothing counts as drained before it is gone (S2).
+// DaemonSet pods, static pods, pods that have ended and the operator's own stay. All others go, with data and without a
+// controller, and the node counts as drained only when they are gone (S2).
 func TestDrained(t *testing.T) {
 	t.Run("brupop_74", func(t *testing.T) {
 		l := newPlace(t)
@@ -74,15 +74,16 @@ func TestDrained(t *testing.T) {
 	})
 }
 
-// A pod of the same name that was made anew on another node, as those of StatefulSets are, is another pod: neither the
-// list nor an eviction that comes late takes it for the one that was there.
+// A new pod of the same name on another node, as of a StatefulSet, is another pod: neither the list nor a late eviction
+// takes it for the old one.
 func TestNamesake(t *testing.T) {
 	again := func(l *place, name string) *corev1.Pod {
 		assert.NilError(l.t, l.client.CoreV1().Pods(l.namespace).Delete(l.t.Context(), name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}))
 		return l.pod(name, on("b-"+l.namespace), owned("StatefulSet", "apps/v1"))
 	}
 	t.Run("kured_1169", func(t *testing.T) {
-		// A budget held the first pod up; by the next pass its namesake runs elsewhere, and the budget would let it go.
+		// A budget blocked the first pod; by the next pass its namesake runs elsewhere, and the budget would allow its
+		// eviction.
 		l := newPlace(t)
 		l.pod("db-0", owned("StatefulSet", "apps/v1"))
 		l.budget("db", "db-0", policyv1.PodDisruptionBudgetStatus{ExpectedPods: 2, CurrentHealthy: 1, DesiredHealthy: 1})
@@ -94,7 +95,7 @@ func TestNamesake(t *testing.T) {
 		assert.Equal(t, l.stands("db-0"), string(namesake.UID))
 	})
 	t.Run("brupop_168", func(t *testing.T) {
-		// Its eviction was accepted, and what has the name by then isn't what the drain waits for.
+		// Its eviction was accepted, and the drain doesn't wait for the pod that has its name by then.
 		l := newPlace(t)
 		l.pod("db-0", owned("StatefulSet", "apps/v1"), grace(30))
 		assert.Equal(t, l.pass(l.drainer(), evicting(), false).Evicted, 1)
@@ -103,7 +104,7 @@ func TestNamesake(t *testing.T) {
 		assert.Equal(t, l.stands("db-0"), string(namesake.UID))
 	})
 	t.Run("kubernetes_138229", func(t *testing.T) {
-		// It is made anew between the list and the eviction.
+		// A new pod replaces it between the list and the eviction.
 		l := newPlace(t)
 		l.pod("db-0", owned("StatefulSet", "apps/v1"))
 		var namesake *corev1.Pod
@@ -116,8 +117,8 @@ func TestNamesake(t *testing.T) {
 	})
 }
 
-// An eviction that a webhook denies is asked for again by the next pass, whatever status the webhook gives: some say no
-// only until they have made room elsewhere.
+// An eviction that a webhook denies is tried again by the next pass, whatever status the webhook gives: some deny only
+// until there is room elsewhere.
 func TestWebhookDenies(t *testing.T) {
 	for name, status := range map[string]*metav1.Status{
 		"kured_1269":     {Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: "the broker is being moved"},
@@ -137,7 +138,7 @@ func TestWebhookDenies(t *testing.T) {
 			for range 2 {
 				r := l.pass(d, evicting(), false)
 				assert.Equal(t, r.Blocked, 1)
-				assert.Equal(t, r.Hopeless, "")
+				assert.Equal(t, r.Unevictable, "")
 				assert.Assert(t, strings.Contains(r.BlockedBy, "the broker is being moved"), r.BlockedBy)
 			}
 			allow.Store(true)
@@ -147,7 +148,7 @@ func TestWebhookDenies(t *testing.T) {
 	}
 }
 
-// webhook has the API server ask about evictions in the namespace until the test ends, and returns once it does.
+// webhook registers a webhook for evictions in the namespace until the test ends, and returns once it is called.
 func (l *place) webhook(t *testing.T, decide func(*admissionv1.AdmissionResponse)) {
 	t.Helper()
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -195,8 +196,7 @@ func (l *place) until(what string, ok func() bool) {
 	}
 }
 
-// A refusal that asking again doesn't change ends the drain, and says which pod and why; one that passes by itself
-// doesn't.
+// A refusal that stays ends the drain, with the pod and the reason; one that passes by itself doesn't.
 func TestRefusals(t *testing.T) {
 	t.Run("nobody may evict", func(t *testing.T) {
 		l := newPlace(t)
@@ -209,7 +209,7 @@ func TestRefusals(t *testing.T) {
 		d.Evictor = drain.NewEvictor(powerless)
 		r := l.pass(d, evicting(), false)
 		assert.Equal(t, r.Remaining(), 1)
-		assert.Assert(t, strings.HasPrefix(r.Hopeless, l.qualified("web")+" can not be evicted: ") && strings.Contains(r.Hopeless, `User "nobody" cannot create`), r.Hopeless)
+		assert.Assert(t, strings.HasPrefix(r.Unevictable, l.qualified("web")+" can not be evicted: ") && strings.Contains(r.Unevictable, `User "nobody" cannot create`), r.Unevictable)
 	})
 	t.Run("several budgets", func(t *testing.T) {
 		l := newPlace(t)
@@ -218,7 +218,7 @@ func TestRefusals(t *testing.T) {
 		l.budget("one", "web", plenty)
 		l.budget("two", "web", plenty)
 		r := l.pass(l.drainer(), evicting(), false)
-		assert.Assert(t, strings.Contains(r.Hopeless, "more than one PodDisruptionBudget"), "%+v", r)
+		assert.Assert(t, strings.Contains(r.Unevictable, "more than one PodDisruptionBudget"), "%+v", r)
 	})
 	t.Run("a budget that is full", func(t *testing.T) {
 		l := newPlace(t)
@@ -229,14 +229,14 @@ func TestRefusals(t *testing.T) {
 		}
 		l.budget("full", "web", full)
 		r := l.pass(l.drainer(), evicting(), false)
-		assert.Assert(t, r.Blocked == 1 && r.Hopeless == "" && strings.Contains(r.BlockedBy, "too many evictions"), "%+v", r)
+		assert.Assert(t, r.Blocked == 1 && r.Unevictable == "" && strings.Contains(r.BlockedBy, "too many evictions"), "%+v", r)
 	})
 	t.Run("the namespace ends", func(t *testing.T) {
 		l := newPlace(t)
 		l.pod("web")
 		assert.NilError(t, l.client.CoreV1().Namespaces().Delete(t.Context(), l.namespace, metav1.DeleteOptions{}))
 		r := l.pass(l.drainer(), evicting(), false)
-		assert.Assert(t, r.Terminating == 1 && r.Remaining() == 1 && r.Hopeless == "", "%+v", r)
+		assert.Assert(t, r.Terminating == 1 && r.Remaining() == 1 && r.Unevictable == "", "%+v", r)
 	})
 	t.Run("leadership is in doubt", func(t *testing.T) {
 		l := newPlace(t)
@@ -249,8 +249,7 @@ func TestRefusals(t *testing.T) {
 	})
 }
 
-// Pods of the classes that Kubernetes keeps for the cluster's own needs go when nothing else is left, those of the
-// nodes' needs last of all.
+// Pods of the class system-cluster-critical go when no other pod is left, those of system-node-critical last of all.
 func TestCriticalLast(t *testing.T) {
 	l := newPlace(t)
 	for _, class := range []string{"system-cluster-critical", "system-node-critical"} {
@@ -275,7 +274,7 @@ func TestCriticalLast(t *testing.T) {
 	assert.Equal(t, l.pass(d, evicting(), false).Remaining(), 0)
 }
 
-// Several evictions are asked for at once, each pod once, and never more than the Drainer may.
+// Several evictions are requested at once, each pod's once, and never more than Parallel.
 func TestParallel(t *testing.T) {
 	l := newPlace(t)
 	const pods = 20
@@ -309,8 +308,8 @@ func TestParallel(t *testing.T) {
 	assert.Equal(t, l.pass(d, evicting(), false).Remaining(), 0)
 }
 
-// A pod whose eviction was accepted and that never ends is not gone, and people read for how long it has been so
-// (kured_847 is about nodes that were taken for drained all the same).
+// A pod whose eviction was accepted and that never ends is not gone, and the message says how long it has been
+// shutting down (kured_847 is about such nodes being taken for drained).
 func TestStuckTerminating(t *testing.T) {
 	l := newPlace(t)
 	l.pod("web", grace(30))
@@ -323,7 +322,7 @@ func TestStuckTerminating(t *testing.T) {
 	assert.Assert(t, strings.HasPrefix(r.Goes, l.qualified("web")+" has been shutting down for 5m"), r.Goes)
 }
 
-// What the policy says of pods of a kind holds for them alone.
+// A rule of the policy for some pods holds for them alone.
 func TestPolicyOfPods(t *testing.T) {
 	chooses := func(app string) []policy.PodSelector {
 		return []policy.PodSelector{{Selector: policy.Selector{{Key: "app", Operator: policy.In, Values: []string{app}}}}}
@@ -353,7 +352,7 @@ func TestPolicyOfPods(t *testing.T) {
 	assert.Equal(t, l.pass(l.drainer(), e, false).Remaining(), 0)
 }
 
-// The grace period is the policy's, and without a word of the policy the pod's own.
+// The grace period is the policy's, and the pod's own if the policy has none.
 func TestGracePeriod(t *testing.T) {
 	for given, want := range map[time.Duration]int64{0: 30, 5 * time.Second: 5} {
 		t.Run(given.String(), func(t *testing.T) {
@@ -369,8 +368,8 @@ func TestGracePeriod(t *testing.T) {
 	}
 }
 
-// Without docs/grace-period.yaml the operator's own admission policy refuses what drain.gracePeriod asks for: asking
-// again changes nothing, and the sentence has the remedy.
+// Without docs/grace-period.yaml the operator's own admission policy refuses drain.gracePeriod: the pod is
+// unevictable, and the message has the remedy.
 func TestGracePeriodWithoutTheRight(t *testing.T) {
 	l := newPlace(t)
 	l.pod("web", grace(30))
@@ -411,14 +410,14 @@ func TestGracePeriodWithoutTheRight(t *testing.T) {
 	e := evicting()
 	e.GracePeriod = 5 * time.Second
 	r := l.pass(d, e, false)
-	assert.Assert(t, r.Blocked == 1 && strings.HasPrefix(r.Hopeless, l.qualified("web")+" can not be evicted: ") &&
-		strings.Contains(r.Hopeless, "For drain.gracePeriod apply docs/grace-period.yaml."), "%+v", r)
+	assert.Assert(t, r.Blocked == 1 && strings.HasPrefix(r.Unevictable, l.qualified("web")+" can not be evicted: ") &&
+		strings.Contains(r.Unevictable, "For drain.gracePeriod apply docs/grace-period.yaml."), "%+v", r)
 	e.GracePeriod = 0
 	assert.Equal(t, l.pass(d, e, false).Evicted, 1)
 }
 
-// Force deletes what a budget, a webhook or the policy keeps, soon, also what takes its time; but only the very pods
-// that were listed, and not what stays anyway.
+// Force soon deletes pods that a budget, a webhook or the policy keeps, and those that are slow to shut down; but only
+// the very pods that were listed, and none that stays anyway.
 func TestForce(t *testing.T) {
 	l := newPlace(t)
 	l.pod("web")
@@ -449,13 +448,13 @@ func TestForce(t *testing.T) {
 	assert.Equal(t, *p.DeletionGracePeriodSeconds, int64(30))
 }
 
-// Without the right to delete, force ends with that reason.
+// Force without the right to delete ends with that reason.
 func TestForceWithoutTheRight(t *testing.T) {
 	l := newPlace(t)
 	pod := l.pod("web")
 	d := l.drainer()
 	d.Client = forbidden{l.client}
 	r := l.pass(d, evicting(), true)
-	assert.Assert(t, strings.Contains(r.Hopeless, "forbidden"), "%+v", r)
+	assert.Assert(t, strings.Contains(r.Unevictable, "forbidden"), "%+v", r)
 	assert.Equal(t, l.stands("web"), string(pod.UID))
 }

@@ -11,66 +11,68 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// answer is what came of asking for one pod to go.
+// answer is the answer to the eviction of one pod.
 type answer string
 
 const (
 	// accepted: the pod shuts down now.
 	accepted answer = "accepted"
-	// going: it is gone, or goes without our doing.
+	// going: it is gone, or goes by itself.
 	going answer = "going"
-	// blocked: it may not go now, and it is worth asking again.
+	// blocked: it may not go now, but perhaps later.
 	blocked answer = "blocked"
-	// hopeless: asking again leads to nothing.
-	hopeless answer = "hopeless"
-	// unanswered: nobody said anything in time. It may go all the same, and is asked for again by its UID.
+	// unevictable: the answer will always be the same.
+	unevictable answer = "unevictable"
+	// unanswered: there was no answer in time. The pod may still go; the next pass tries it again, by its UID.
 	unanswered answer = "unanswered"
-	// unasked: the pass had no time left for it, or might ask for no more.
+	// unasked: the pass had no time for it, or had made its most evictions.
 	unasked answer = "unasked"
-	// doubted: this process could not know that it still leads.
-	doubted answer = "doubted"
+	// notLeading: this process may not be the leader any more.
+	notLeading answer = "not leading"
 )
 
-// severalBudgets is what the API server says, with status 500, of a pod that more than one PodDisruptionBudget chooses.
+// severalBudgets is in the answer, with status 500, for a pod that more than one PodDisruptionBudget selects.
 const severalBudgets = "more than one PodDisruptionBudget"
 
-// ownPolicy is how the API server names, in a refusal, the admission policy that holds the controller's account. What it
-// refuses once it refuses always: another time to shut down than a pod asks for, without docs/grace-period.yaml.
+// ownPolicy is in a refusal by the operator's own admission policy. What that refuses once it refuses always: another
+// grace period than a pod has, without docs/grace-period.yaml.
 const ownPolicy = "ValidatingAdmissionPolicy 'update-operator-controller-evictions'"
 
-// judge tells what a refusal of the API server means for a drain.
+// judge returns what an error of the API server means for a drain.
 func judge(err error) answer {
 	switch {
 	case apierrors.IsNotFound(err) || apierrors.IsConflict(err):
-		// Gone, or another pod has the name by now: the next pass lists anew.
+		// It is gone, and another pod may have its name: the next pass lists again.
 		return going
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		// It goes with its namespace.
 		return going
 	case strings.Contains(err.Error(), severalBudgets) || strings.Contains(err.Error(), ownPolicy):
-		return hopeless
+		return unevictable
 	case denied(err) || ofBudget(err):
 		return blocked
-	case apierrors.IsForbidden(err) || apierrors.IsMethodNotSupported(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err):
-		return hopeless
+	case apierrors.IsForbidden(err), apierrors.IsMethodNotSupported(err),
+		apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
+		return unevictable
 	}
 	return blocked
 }
 
-// denied tells if a webhook or another admission policy said no. They decide anew each time that they are asked, and many
-// say no only while they make room for the pod elsewhere.
+// denied reports whether a webhook or another admission policy refused. They decide anew each time, and many refuse
+// only until there is room for the pod elsewhere.
 func denied(err error) bool {
-	return strings.Contains(err.Error(), "admission webhook ") || strings.Contains(err.Error(), "ValidatingAdmissionPolicy ")
+	text := err.Error()
+	return strings.Contains(text, "admission webhook ") || strings.Contains(text, "ValidatingAdmissionPolicy ")
 }
 
-// ofBudget tells if a PodDisruptionBudget in a state of its own is the cause: one that counts too many evictions as
-// under way says 403, and not for ever.
+// ofBudget reports whether a PodDisruptionBudget is the cause: one that counts too many evictions under way answers
+// 403, and not for ever.
 func ofBudget(err error) bool {
 	details := detailsOf(err)
 	return details != nil && strings.HasPrefix(details.Kind, "poddisruptionbudget") && details.Group == policyv1.GroupName
 }
 
-// why picks the most telling words of a refusal: for a PodDisruptionBudget the cause names it.
+// why returns the reason of a refusal: that of a cause, which names the PodDisruptionBudget, or else the whole error.
 func why(err error) string {
 	if d := detailsOf(err); d != nil {
 		if i := slices.IndexFunc(d.Causes, func(c metav1.StatusCause) bool { return c.Message != "" }); i >= 0 {

@@ -24,7 +24,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/drain"
 )
 
-// answers are an API server's to evictions: each pod's comes after its time, if somebody still waits for it by then.
+// answers is an API server that answers the eviction of each pod after a time of its own, unless the request has ended.
 type answers struct {
 	client *fake.Clientset
 	after  func(pod string) (time.Duration, error)
@@ -54,7 +54,7 @@ func (a *answers) drainer() *drain.Drainer {
 		Own: func(*corev1.Pod) bool { return false }, MayEvict: func() bool { return true }}
 }
 
-// listed is a pod for a client that is simulated.
+// listed returns a pod for a simulated client.
 func listed(name string, changes ...change) *corev1.Pod {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(name), Labels: map[string]string{}}}
 	p.Spec.NodeName = node
@@ -73,8 +73,8 @@ func slowPods(n int) []runtime.Object {
 	return pods
 }
 
-// Pods whose evictions nobody answers keep none from its turn, however many come before it by name, and people read
-// whose answer is awaited (S9; the webhook is that of kured_1269).
+// Pods whose evictions get no answer don't hold up others, however many come before them by name, and the message
+// names one (S9; the webhook is that of kured_1269).
 func TestSlowEvictionsStarveNobody_kured_1269(t *testing.T) {
 	for _, tc := range []struct{ slow, passes int }{{8, 2}, {20, 3}, {100, 13}} {
 		t.Run(fmt.Sprint(tc.slow), func(t *testing.T) {
@@ -95,7 +95,7 @@ func TestSlowEvictionsStarveNobody_kured_1269(t *testing.T) {
 					assert.Assert(t, strings.HasPrefix(r.BlockedBy, "pod default/slow-0") && strings.HasSuffix(r.BlockedBy, ": no answer to its eviction within 12s"), r.BlockedBy)
 				}
 				assert.Assert(t, slices.Contains(a.asked, "z-fast"))
-				// None of the others is asked twice before all were asked.
+				// No other pod is tried twice before all were tried.
 				slices.Sort(a.asked)
 				assert.Assert(t, len(slices.Compact(slices.Clone(a.asked))) == min(len(a.asked), tc.slow+1), a.asked)
 				_, err := a.client.CoreV1().Pods("default").Get(t.Context(), "z-fast", metav1.GetOptions{})
@@ -105,8 +105,8 @@ func TestSlowEvictionsStarveNobody_kured_1269(t *testing.T) {
 	}
 }
 
-// The API server waits 10 s for a webhook that says nothing of its own. What it says then, that the webhook may be
-// ignored or which one it is, is heard.
+// The API server waits 10 s for a webhook by default. Its answer then, that the webhook is ignored or which one it is,
+// is received.
 func TestAWebhookHasItsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &answers{client: fake.NewClientset(listed("ignored"), listed("named")), after: func(pod string) (time.Duration, error) {
@@ -121,8 +121,8 @@ func TestAWebhookHasItsTime(t *testing.T) {
 	})
 }
 
-// A pass looks at a DaemonSet once a minute, and not once for each of its pods every time. The look just before a reboot
-// takes nothing for granted, and what it finds holds for the next pass.
+// Passes read a DaemonSet once a minute, not for each of its pods every time. The look just before a reboot reads all,
+// and what it finds holds for the next pass.
 func TestDaemonSetsAreRemembered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var objects []runtime.Object
@@ -158,8 +158,8 @@ func TestDaemonSetsAreRemembered(t *testing.T) {
 	})
 }
 
-// Pods of a higher priority go later: those of users' own classes when none without is left, by their priority, those
-// of the classes that Kubernetes keeps for the cluster's needs after them, and those of the nodes' needs last.
+// Pods of a higher priority go later: those of users' own classes, by their priority, when none without is left, then
+// those of system-cluster-critical, and those of system-node-critical last.
 func TestPriorities(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var pods []runtime.Object

@@ -16,8 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// Several nodes that are drained at once never take a workload below its PodDisruptionBudget, seen from outside, and
-// all of them come to be empty.
+// Several nodes that are drained at once never take a workload below its PodDisruptionBudget, as observed from
+// outside, and all of them end empty.
 func TestNodesDrainedTogether(t *testing.T) {
 	const nodes, replicas, kept = 3, 6, 4
 	l := newPlace(t)
@@ -56,7 +56,7 @@ func TestNodesDrainedTogether(t *testing.T) {
 	assert.Assert(t, fewest >= kept && fewest < replicas, "%d of %d were Ready", fewest, replicas)
 }
 
-// fewestReady watches an app's pods, and returns how few of them were Ready at once.
+// fewestReady watches an app's pods, and returns the least number that was Ready at once.
 func (l *place) fewestReady(app string) func() int {
 	l.t.Helper()
 	pods := l.client.CoreV1().Pods(l.namespace)
@@ -95,8 +95,8 @@ func serves(p *corev1.Pod) bool {
 	return p.DeletionTimestamp == nil && len(p.Status.Conditions) > 0 && p.Status.Conditions[0].Status == corev1.ConditionTrue
 }
 
-// controlWorkload does once what an app's controller, a kubelet and the budget's controller do: pods that are gone are
-// made again on a node of their own, and the budget says how many may go.
+// controlWorkload plays an app's controller, a kubelet and the budget's controller once: it replaces pods that are
+// gone on another node, and updates the budget's status.
 func (l *place) controlWorkload(app string, replicas, kept int) {
 	l.t.Helper()
 	budgets, pods := l.client.PolicyV1().PodDisruptionBudgets(l.namespace), l.client.CoreV1().Pods(l.namespace)
@@ -114,7 +114,7 @@ func (l *place) controlWorkload(app string, replicas, kept int) {
 		}
 	}
 	b.Status.DisruptedPods, b.Status.CurrentHealthy, b.Status.DisruptionsAllowed = leaving, int32(healthy), int32(max(0, healthy-kept))
-	// An eviction meanwhile is a conflict: the next time counts anew.
+	// After an eviction meanwhile this is a conflict, and the next call counts again.
 	if _, err := budgets.UpdateStatus(context.Background(), b, metav1.UpdateOptions{}); !apierrors.IsConflict(err) {
 		assert.NilError(l.t, err)
 	}

@@ -2,37 +2,37 @@ package fleet
 
 import "time"
 
-// CheckFor is what a live look at a node's pods is for.
+// CheckFor is what a live look at a node is for.
 type CheckFor string
 
-// What is looked for.
+// The looks.
 const (
 	// CheckBaseline: which workloads have Ready pods on the node, before any of them is evicted.
 	CheckBaseline CheckFor = "baseline"
-	// CheckVolumes: if volumes of the pods that were evicted are still attached.
+	// CheckVolumes: whether volumes of the evicted pods are still attached.
 	CheckVolumes CheckFor = "volumes"
-	// CheckPods: if certain pods are Ready on the node itself.
+	// CheckPods: whether the pods that the policy names are Ready on the node.
 	CheckPods CheckFor = "pods"
-	// CheckWorkloads: if the workloads of the baseline are as Ready as they were.
+	// CheckWorkloads: whether the workloads of the baseline have as many Ready pods as before.
 	CheckWorkloads CheckFor = "workloads"
 )
 
-// Checked is what this process found when it last looked, in the current disruption of a node.
+// Checked is what this process found at its last live look in the current disruption of a node.
 type Checked struct {
 	For CheckFor
 	// At is when it was found.
 	At time.Time
-	// Workloads are those of the baseline, with how many Ready pods each had in the whole cluster.
+	// Workloads are those of the baseline, and how many Ready pods each had in the whole cluster.
 	Workloads map[string]int
-	// Attachments are the names of the volume attachments that are waited for.
+	// Attachments are the names of the volume attachments that are awaited.
 	Attachments []string
-	// Unwell is a sentence on the first thing that isn't well; empty if all is.
-	Unwell string
-	// Failed is a sentence on why nothing could be seen; nothing is known then.
+	// Problem is a sentence on the first thing that is not as awaited; empty if there is none.
+	Problem string
+	// Failed is a sentence on why the look failed; nothing is known then.
 	Failed string
-	// Next is when another look is worth while.
+	// Next is when to look again.
 	Next time.Time
 }
 
-// Well tells if all was seen, and all is well.
-func (c *Checked) Well() bool { return c.Unwell == "" && c.Failed == "" }
+// Passed reports whether the look succeeded and found all as awaited.
+func (c *Checked) Passed() bool { return c.Problem == "" && c.Failed == "" }

@@ -8,22 +8,22 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 )
 
-// Interface is how a labelled host wants to be updated.
+// Interface is how a labelled host is updated.
 type Interface string
 
 const (
 	// InterfaceNone: the node isn't labelled.
 	InterfaceNone Interface = ""
-	// InterfaceUpdateAPI: label updater-interface-version=2.0.0, or what the first operator's users wrote.
+	// InterfaceUpdateAPI: label updater-interface-version=2.0.0, or a label of the first operator.
 	InterfaceUpdateAPI Interface = "2.0.0"
 )
 
-// firstInterface is what the first operator, 0.1.x, read as updates by commands on the host, in either label. Every host
-// since Bottlerocket 0.4.1 has the Update API as well, so it means the same.
+// firstInterface is the value of either label by which the first operator, 0.1.x, ran commands on the host. Every host
+// since Bottlerocket 0.4.1 has the Update API too, so it means the same now.
 const firstInterface = "1.0.0"
 
-// InterfaceOf reads the labels of a node. A value that isn't known is returned as it stands, one of the label's first
-// name with that name.
+// InterfaceOf returns the interface that a node's labels ask for. An unknown value is returned as it is, that of the
+// first label with the label's name.
 func InterfaceOf(labels map[string]string) Interface {
 	v, named := labels[string(marker.KeyInterfaceVersion)]
 	first, firstNamed := labels[string(marker.KeyPlatformVersion)]
@@ -44,50 +44,50 @@ type Node struct {
 	UID             string
 	ResourceVersion string
 	Interface       Interface
-	// Labels are all of the node's, and Zone is that of ZoneLabel among them.
+	// Labels are all labels of the node; Zone is the value of ZoneLabel.
 	Labels        map[string]string
 	Zone          string
 	Unschedulable bool
-	// Autoscalers are the node's annotations for autoscalers, ours and others'.
+	// Autoscalers are the node's annotations for autoscalers, whether the operator wrote them or not.
 	Autoscalers map[string]string
-	// Created is when the Node was made, by the API server's clock.
+	// Created is when the Node was created, by the API server's clock.
 	Created time.Time
-	// Ready is the kubelet's Ready condition being True; ReadySince its lastTransitionTime, another
-	// machine's clock as text, compared for change only.
+	// Ready: the kubelet's Ready condition is True. ReadySince is its lastTransitionTime as text: another machine's clock,
+	// compared for change only.
 	Ready      bool
 	ReadySince string
-	// BootID and OSVersion are the kubelet's own nodeInfo; OSVersion is empty for what isn't Bottlerocket.
+	// BootID and OSVersion are from the kubelet's nodeInfo; OSVersion is empty for what isn't Bottlerocket.
 	BootID    string
 	OSVersion string
 
-	// Leaving says who is taking the node out of the cluster; empty if nobody is.
+	// Leaving names what is removing the node from the cluster; empty if nothing is.
 	Leaving string
-	// UnavailableSince is since when, as far as this process knows, the node has not been Ready or was cordoned;
-	// zero if it is neither, or was not for as long as this process has looked.
+	// UnavailableSince is since when the node has not been Ready, or has been cordoned, as far as this process knows; zero
+	// if it is available.
 	UnavailableSince time.Time
 
-	// HooksAnswered are annotations that have the value of hook-id, sorted; nil while no hook is asked.
+	// HooksAnswered are the annotations that have the value of hook-id, sorted; nil while no hook is asked.
 	HooksAnswered []string
 
 	Marks    marker.Marks
 	Problems []marker.Problem
 
-	// AgentPod tells if an agent's pod is on the node, AgentReady if it is Ready.
+	// AgentPod: an agent's pod is on the node. AgentReady: it is Ready.
 	AgentPod, AgentReady bool
-	// AgentLostSince is since when this process has seen no Ready agent's pod on a Ready node that the operator holds; zero
-	// if there is one, or that isn't known.
+	// AgentLostSince is since when a node that the operator holds has been Ready without a Ready agent's pod, as far as
+	// this process knows; zero if it has one.
 	AgentLostSince time.Time
-	// ControllerHere: this very controller runs there.
+	// ControllerHere: this controller itself runs there.
 	ControllerHere bool
-	// PassedOver: this process has made a whole pass over the node in the phase that it is in, so
-	// deadlines of that phase may fire. WatchedSince is when it made the first one.
+	// PassedOver: this process has made a whole pass over the node in its phase, so deadlines of that phase may end it.
+	// WatchedSince is when it made the first one.
 	PassedOver   bool
 	WatchedSince time.Time
-	// WriteTrouble is nil while this process's writes to the node go well.
+	// WriteTrouble is nil while this process's writes to the node succeed.
 	WriteTrouble *WriteTrouble
-	// Forecast is the last look of this process at what would keep a drain from its end; nil if there was none.
+	// Forecast is this process's last look at what would block a drain; nil if there was none.
 	Forecast *Forecast
-	// Checked is the last live look of this process in the current disruption; nil if there was none.
+	// Checked is this process's last live look in the current disruption; nil if there was none.
 	Checked *Checked
 	// TakenOut is when this process took the node out of service last; zero if it didn't.
 	TakenOut time.Time
@@ -95,22 +95,22 @@ type Node struct {
 	// fewer.
 	Evicted      int
 	EvictedUntil time.Time
-	// Drain is the last eviction pass of this process over the current disruption; nil if there was none.
+	// Drain is this process's last eviction pass in the current disruption; nil if there was none.
 	Drain *Drain
 }
 
-// Forecast is what a look at a node's pods, before its cordon, found.
+// Forecast is what a look at a node's pods found before its cordon.
 type Forecast struct {
-	// At is when it was made, and Next when another one is worth while if something stands in the way.
+	// At is when the look was made, and Next when to look again if there is an obstacle.
 	At, Next time.Time
-	// Obstacle is what kind of thing that is, and Message a sentence on it.
+	// Obstacle is what would block the drain, and Message a sentence on it.
 	Obstacle Obstacle
 	Message  string
-	// Workloads are those that had Ready pods on the node, as in Checked; nil if nobody asked for them.
+	// Workloads are those that had Ready pods on the node, as in Checked; nil if they are not needed.
 	Workloads map[string]int
 }
 
-// Obstacle is a kind of thing that keeps a node from being drained.
+// Obstacle is the kind of thing that blocks a drain.
 type Obstacle string
 
 // The obstacles.
@@ -119,11 +119,11 @@ const (
 	ObstacleNone Obstacle = ""
 	// ObstacleBudget: a PodDisruptionBudget would not let a pod go.
 	ObstacleBudget Obstacle = "budget"
-	// ObstacleAwaited: a pod runs whose end the policy waits for.
+	// ObstacleAwaited: the policy waits for a pod to end.
 	ObstacleAwaited Obstacle = "awaited"
-	// ObstacleProtected: the policy lets nobody evict a pod.
+	// ObstacleProtected: the policy protects a pod from eviction.
 	ObstacleProtected Obstacle = "protected"
-	// ObstacleUnknown: the look could not be made.
+	// ObstacleUnknown: the look failed.
 	ObstacleUnknown Obstacle = "unknown"
 )
 
@@ -133,22 +133,22 @@ type Drain struct {
 	Remaining int
 	// Blocked is a sentence on the first pod that may not be evicted now; empty if none is blocked.
 	Blocked string
-	// Hopeless is a sentence on a pod that will never be let go; empty if there is none.
-	Hopeless string
-	// Awaited is a sentence on a pod that ends by itself, Waiting on what the pass waits for otherwise.
+	// Unevictable is a sentence on a pod that can't be evicted, however long it is tried; empty if there is none.
+	Unevictable string
+	// Awaited is a sentence on a pod that ends by itself, Waiting on anything else that the pass waits for.
 	Awaited, Waiting string
 	// Forced: the pass deleted what it found.
 	Forced bool
-	// Failed is a sentence on why the pass could not be made; nothing is known then.
+	// Failed is a sentence on why the pass failed; nothing is known then.
 	Failed string
-	// Next is when another pass is worth while.
+	// Next is when to make another pass.
 	Next time.Time
 }
 
-// ZoneLabel is where a node stands, https://kubernetes.io/docs/reference/labels-annotations-taints/.
+// ZoneLabel is the label of a node's zone, https://kubernetes.io/docs/reference/labels-annotations-taints/.
 const ZoneLabel = "topology.kubernetes.io/zone"
 
-// Label is the value of a label. That of ZoneLabel is asked for often, and of thousands of nodes.
+// Label returns the value of a label. The zone, which is needed most, is read once for each node.
 func (n *Node) Label(key string) string {
 	if key == ZoneLabel {
 		return n.Zone
@@ -156,10 +156,10 @@ func (n *Node) Label(key string) string {
 	return n.Labels[key]
 }
 
-// Labelled tells if a user put the node into the operator's care.
+// Labelled reports whether a user put the node into the operator's care.
 func (n *Node) Labelled() bool { return n.Interface != InterfaceNone }
 
-// Phase derives the node's phase from its marks; time-dependent ones are policy's.
+// Phase returns the node's phase by its marks; those that depend on the time are the planner's.
 func (n *Node) Phase() intent.Phase {
 	if len(n.Problems) > 0 {
 		return intent.PhaseUnreadable
@@ -167,10 +167,10 @@ func (n *Node) Phase() intent.Phase {
 	return intent.PhaseOf(n.Marks)
 }
 
-// Disrupted tells if the node shows a disruption of ours. An unreadable one counts.
+// Disrupted reports whether the node has a disruption. An unreadable one counts.
 func (n *Node) Disrupted() bool { return n.Marks.Disruption != nil }
 
-// Marked tells if any mark of an intent or a disruption of ours is on the node.
+// Marked reports whether the node has a mark of an intent, a disruption or a report.
 func (n *Node) Marked() bool {
 	return n.Marks.Intent.ID != "" || n.Disrupted() || n.Marks.Report.Protocol > 0
 }

@@ -76,7 +76,7 @@ func TestLabel(t *testing.T) {
 
 // All is well only where all was seen.
 func TestWell(t *testing.T) {
-	assert.Assert(t, (&fleet.Checked{}).Well())
-	assert.Assert(t, !(&fleet.Checked{Unwell: "x"}).Well())
-	assert.Assert(t, !(&fleet.Checked{Failed: "x"}).Well())
+	assert.Assert(t, (&fleet.Checked{}).Passed())
+	assert.Assert(t, !(&fleet.Checked{Problem: "x"}).Passed())
+	assert.Assert(t, !(&fleet.Checked{Failed: "x"}).Passed())
 }

@@ -37,10 +37,10 @@ const (
 	ActSoak Act = "Soak"
 	// ActFinish ends an attempt after its soak.
 	ActFinish Act = "Finish"
-	// ActGiveBack abandons the attempt: it uncordons and asks for a reset, in one patch.
-	ActGiveBack Act = "GiveBack"
-	// ActSetAside uncordons a node that keeps what it has staged, and waits with it.
-	ActSetAside Act = "SetAside"
+	// ActAbandon abandons the attempt: it uncordons and asks for a reset, in one patch.
+	ActAbandon Act = "GiveBack"
+	// ActUncordon uncordons a node that keeps what it has staged, and waits with it.
+	ActUncordon Act = "SetAside"
 	// ActFence writes a new intent-id, so that an older cordon patch must fail, then frees the slot.
 	ActFence Act = "Fence"
 	// ActLeave removes all of the operator's marks, and its cordon.
@@ -83,9 +83,9 @@ var transitions = []Transition{
 	{ActRecordon, []Phase{PhaseVerifying}, "", ""},
 	{ActSoak, []Phase{PhaseVerifying}, "", ""},
 	{ActFinish, []Phase{PhaseVerifying}, "", PhaseIdle},
-	{ActGiveBack, []Phase{PhasePreparing, PhasePrepared, PhaseDraining, PhaseRebooting, PhaseReturning},
+	{ActAbandon, []Phase{PhasePreparing, PhasePrepared, PhaseDraining, PhaseRebooting, PhaseReturning},
 		marker.ActionResetState, PhaseResetting},
-	{ActSetAside, []Phase{PhaseDraining}, "", PhasePrepared},
+	{ActUncordon, []Phase{PhaseDraining}, "", PhasePrepared},
 	{ActFence, []Phase{PhaseIdle, PhasePreparing, PhasePrepared}, marker.ActionStabilize, PhaseIdle},
 	// What is activated on the host must still be undone.
 	{ActFence, []Phase{PhaseResetting}, marker.ActionResetState, PhaseResetting},

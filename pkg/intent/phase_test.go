@@ -86,10 +86,10 @@ func TestTransitions(t *testing.T) {
 	}{
 		{"a cordon needs a staged node", intent.ActCordon, intent.PhasePreparing, false},
 		{"a reboot needs a drained node", intent.ActReboot, intent.PhasePrepared, false},
-		{"a node that verifies isn't given back", intent.ActGiveBack, intent.PhaseVerifying, false},
+		{"a node that verifies isn't given back", intent.ActAbandon, intent.PhaseVerifying, false},
 		{"an unreadable node is left alone", intent.ActNote, intent.PhaseUnreadable, false},
 		{"a slot is never fenced off while the node drains", intent.ActFence, intent.PhaseDraining, false},
-		{"a drain can be given back", intent.ActGiveBack, intent.PhaseDraining, true},
+		{"a drain can be given back", intent.ActAbandon, intent.PhaseDraining, true},
 		{"leaving has no line: it removes the marks", intent.ActLeave, intent.PhaseIdle, false},
 	} {
 		_, err := intent.Lookup(tc.act, tc.from)

@@ -37,11 +37,11 @@ func (k *Cluster) Check(ctx context.Context, node string, q plan.LiveCheck) (fle
 	case fleet.CheckBaseline:
 		l.Workloads, err = baseline(ctx, k.c.Client, k.c.Namespace, node)
 	case fleet.CheckVolumes:
-		l.Attachments, l.Unwell, err = attachedVolumes(ctx, k.c.Client, node, q.Attachments)
+		l.Attachments, l.Problem, err = attachedVolumes(ctx, k.c.Client, node, q.Attachments)
 	case fleet.CheckPods:
-		l.Unwell, err = unwellPods(ctx, k.c.Client, node, q.Pods)
+		l.Problem, err = unwellPods(ctx, k.c.Client, node, q.Pods)
 	case fleet.CheckWorkloads:
-		l.Unwell, err = unwellWorkloads(ctx, k.c.Client, q.Workloads)
+		l.Problem, err = unwellWorkloads(ctx, k.c.Client, q.Workloads)
 	default:
 		err = errors.Errorf("nobody knows how to look for %q", q.For)
 	}

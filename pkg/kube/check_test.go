@@ -109,7 +109,7 @@ func TestWorkloadsThatAreMissed(t *testing.T) {
 			k := &Cluster{c: ClusterConfig{Client: fake.NewClientset(tc.now...)}}
 			l, err := k.Check(t.Context(), "a", plan.LiveCheck{For: fleet.CheckWorkloads, Workloads: tc.before})
 			assert.NilError(t, err)
-			assert.Equal(t, l.Unwell, tc.want)
+			assert.Equal(t, l.Problem, tc.want)
 		})
 	}
 }
@@ -136,7 +136,7 @@ func TestPodsOnTheNode(t *testing.T) {
 			l, err := k.Check(t.Context(), "a", plan.LiveCheck{For: fleet.CheckPods, Pods: []policy.PodSelector{
 				{Namespace: tc.namespace, Selector: policy.Selector{{Key: "app", Operator: policy.In, Values: []string{"cni"}}}}}})
 			assert.NilError(t, err)
-			assert.Equal(t, l.Unwell, tc.want)
+			assert.Equal(t, l.Problem, tc.want)
 		})
 	}
 }

@@ -29,7 +29,7 @@ func TestVersionsAreRecordedOnce(t *testing.T) {
 		assert.NilError(t, k.RecordVersions(ctx, versions, versions, at))
 		state, err = k.State(ctx)
 		assert.NilError(t, err)
-		return state.Seen
+		return state.FirstSeen
 	}
 	// What could not be read is no age.
 	assert.DeepEqual(t, record(first, "1.27.0"), map[string]time.Time{"1.27.0": first})
@@ -59,7 +59,7 @@ func TestRecordingVersionsMeetsAConflict(t *testing.T) {
 	assert.Assert(t, errors.Is(k.RecordVersions(ctx, []string{"1.27.0"}, nil, time.Now()), ErrConflict))
 	state, err := k.State(ctx)
 	assert.NilError(t, err)
-	assert.Equal(t, len(state.Seen), 0)
+	assert.Equal(t, len(state.FirstSeen), 0)
 }
 
 // Made-up versions push none out that a node of the cluster names (S6).

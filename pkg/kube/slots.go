@@ -60,8 +60,8 @@ func (k *Cluster) ForgetSlots() {
 type State struct {
 	// Slots are the holders, by UID with their node's name.
 	Slots map[string]string
-	// Seen is since when each version has been known. What can't be read is no version's age: it begins anew.
-	Seen map[string]time.Time
+	// FirstSeen is since when each version has been known. What can't be read is no version's age: it begins anew.
+	FirstSeen map[string]time.Time
 	// HadPolicy reports whether this cluster has had a policy.
 	HadPolicy bool
 }
@@ -79,7 +79,7 @@ func (k *Cluster) State(ctx context.Context) (State, error) {
 		}
 	}
 	held, err := holders(s.object)
-	return State{Slots: held, Seen: seen(s.object.Data[seenKey]), HadPolicy: hadPolicy(s.object)}, err
+	return State{Slots: held, FirstSeen: seen(s.object.Data[seenKey]), HadPolicy: hadPolicy(s.object)}, err
 }
 
 // ChangeSlots adds and removes holders in one compare-and-swap. Adding is always a write, also of one that

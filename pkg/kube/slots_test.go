@@ -82,5 +82,5 @@ func TestStateBesideAListThatCantBeRead(t *testing.T) {
 	var unreadable *SlotsUnreadableError
 	assert.Assert(t, errors.As(err, &unreadable), "%v", err)
 	assert.Assert(t, state.HadPolicy)
-	assert.DeepEqual(t, state.Seen, map[string]time.Time{"1.27.0": at})
+	assert.DeepEqual(t, state.FirstSeen, map[string]time.Time{"1.27.0": at})
 }

@@ -43,14 +43,14 @@ func TestAttachedVolumes(t *testing.T) {
 		assert.NilError(t, err)
 		return l
 	}
-	assert.Assert(t, new(look(stays)).Well())
+	assert.Assert(t, new(look(stays)).Passed())
 	l := look(append(stays, attachment("csi-1", "a", "v-1", true)))
-	assert.Equal(t, l.Unwell, "volume v-1 is still attached to the node, by VolumeAttachment csi-1")
+	assert.Equal(t, l.Problem, "volume v-1 is still attached to the node, by VolumeAttachment csi-1")
 	assert.DeepEqual(t, l.Attachments, []string{"csi-1"})
 	l = look(append(stays, attachment("csi-1", "a", "v-1", false)))
-	assert.Equal(t, l.Unwell, "volume v-1 is being attached to the node or detached from it, by VolumeAttachment csi-1")
-	assert.Equal(t, look([]runtime.Object{attachment("csi-1", "a", "v-1", false)}, l.Attachments...).Unwell, l.Unwell)
+	assert.Equal(t, l.Problem, "volume v-1 is being attached to the node or detached from it, by VolumeAttachment csi-1")
+	assert.Equal(t, look([]runtime.Object{attachment("csi-1", "a", "v-1", false)}, l.Attachments...).Problem, l.Problem)
 	inline := attachment("csi-2", "a", "", true)
 	inline.Spec.Source.PersistentVolumeName = nil
-	assert.Equal(t, look([]runtime.Object{inline}).Unwell, "a volume is still attached to the node, by VolumeAttachment csi-2")
+	assert.Equal(t, look([]runtime.Object{inline}).Problem, "a volume is still attached to the node, by VolumeAttachment csi-2")
 }

@@ -194,8 +194,8 @@ const (
 	OutcomeUpdated Outcome = "updated"
 	// OutcomeFailed: counted against the node.
 	OutcomeFailed Outcome = "failed"
-	// OutcomeGivenBack: ended without counting, by a pause, a withdrawn offer or a human's hand.
-	OutcomeGivenBack Outcome = "given-back"
+	// OutcomeAbandoned: ended without counting, by a pause, a withdrawn offer or a human's hand.
+	OutcomeAbandoned Outcome = "given-back"
 )
 
 // Waiting is what a node in progress waits for.

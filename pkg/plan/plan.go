@@ -35,9 +35,9 @@ type Plan struct {
 	Groups []Group `json:"groups,omitempty"`
 	// PolicyProblem is why the policy that stands in its ConfigMap is not in force.
 	PolicyProblem string `json:"policyProblem,omitempty"`
-	// Unwalled is what is told of an admission policy that doesn't hold the controller's account; empty if it does, or
+	// AdmissionProblem is what is told of an admission policy that doesn't hold the controller's account; empty if it does, or
 	// that isn't known.
-	Unwalled string `json:"unwalled,omitempty"`
+	AdmissionProblem string `json:"admissionProblem,omitempty"`
 	// Warnings are what the policy allows and people may not have meant.
 	Warnings []string `json:"warnings,omitempty"`
 	// Stopped are versions that failed on too many nodes.

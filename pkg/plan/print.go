@@ -74,8 +74,8 @@ func (o Plan) Troubles() []string {
 	if o.PolicyProblem != "" {
 		lines = append(lines, "the policy is not in force: "+o.PolicyProblem)
 	}
-	if o.Unwalled != "" {
-		lines = append(lines, "warning: "+o.Unwalled)
+	if o.AdmissionProblem != "" {
+		lines = append(lines, "warning: "+o.AdmissionProblem)
 	}
 	for _, w := range o.Warnings {
 		lines = append(lines, "warning: "+w)

@@ -66,7 +66,7 @@ func (s Shown) Message() string {
 // Shown returns how the marks show the step once it is carried out; false: they don't.
 func (s Step) Shown() (Shown, bool) {
 	switch s.Act {
-	case intent.ActCordon, intent.ActReboot, intent.ActReturn, intent.ActGiveBack, intent.ActSetAside:
+	case intent.ActCordon, intent.ActReboot, intent.ActReturn, intent.ActAbandon, intent.ActUncordon:
 	case intent.ActFinish, intent.ActSoak:
 		if !s.Change.EndsAttempt {
 			return Shown{}, false

@@ -64,7 +64,7 @@ func TestAttackAges(t *testing.T) {
 	set.Versions.MinAge = time.Hour
 	plan := func(nodes ...fleet.Node) plan.Plan {
 		s := fleetOf(nodes)
-		s.Seen = map[string]time.Time{v1: now.Add(-24 * time.Hour)}
+		s.FirstSeen = map[string]time.Time{v1: now.Add(-24 * time.Hour)}
 		return planner.Plan(s, set)
 	}
 	for i := range 100 {
@@ -329,7 +329,7 @@ func TestAttackConfirm(t *testing.T) {
 func TestRetryEndsTheWaitAfterAttempts(t *testing.T) {
 	given := func(n *fleet.Node) {
 		for i := range 3 {
-			n.Marks.History = append(n.Marks.History, marker.Attempt{Version: v2, Outcome: marker.OutcomeGivenBack, Reason: "OfferWithdrawn",
+			n.Marks.History = append(n.Marks.History, marker.Attempt{Version: v2, Outcome: marker.OutcomeAbandoned, Reason: "OfferWithdrawn",
 				Started: now.Add(-time.Hour), Ended: now.Add(time.Duration(i-10) * time.Minute)})
 		}
 	}

@@ -114,7 +114,7 @@ func TestDrainThatNothingLed(t *testing.T) {
 			n := evicting
 			n.WatchedSince = tc.watched
 			_, step := find(t, planner.Plan(fleetOf([]fleet.Node{n, node("b")}, "a"), policy.DefaultSettings()), "a")
-			assert.Equal(t, step.Act, intent.ActGiveBack)
+			assert.Equal(t, step.Act, intent.ActAbandon)
 			assert.Equal(t, step.Change.Marks.Failure != nil, tc.fails)
 		})
 	}

@@ -26,9 +26,9 @@ func TestDrainThatDoesNotEnd(t *testing.T) {
 		want    string
 		force   bool
 	}{
-		{"nobody will ever let a pod go", set, []change{drain(fleet.Drain{Remaining: 2, Hopeless: "x", Next: soon})}, "Draining GiveBack EvictionRefused", false},
-		{"nobody lets a pod go, but there is force", byForce, []change{drain(fleet.Drain{Remaining: 2, Hopeless: "x", Next: soon})}, "Draining wait EvictionBlocked", false},
-		{"force is refused too", byForce, []change{drain(fleet.Drain{Remaining: 2, Hopeless: "x", Forced: true, Next: soon}), cordonedSince(31 * time.Minute)}, "Draining GiveBack EvictionRefused", false},
+		{"nobody will ever let a pod go", set, []change{drain(fleet.Drain{Remaining: 2, Unevictable: "x", Next: soon})}, "Draining GiveBack EvictionRefused", false},
+		{"nobody lets a pod go, but there is force", byForce, []change{drain(fleet.Drain{Remaining: 2, Unevictable: "x", Next: soon})}, "Draining wait EvictionBlocked", false},
+		{"force is refused too", byForce, []change{drain(fleet.Drain{Remaining: 2, Unevictable: "x", Forced: true, Next: soon}), cordonedSince(31 * time.Minute)}, "Draining GiveBack EvictionRefused", false},
 		{"a pod must end by itself", set, []change{drain(fleet.Drain{Remaining: 1, Awaited: "x", Next: soon})}, "Draining wait PodAwaited", false},
 		{"before the deadline", byForce, []change{drain(fleet.Drain{Remaining: 1, Waiting: "x", Next: now}), cordonedSince(29 * time.Minute)}, "Draining Drain Draining", false},
 		{"past the deadline", byForce, []change{drain(fleet.Drain{Remaining: 1, Waiting: "x", Next: now}), cordonedSince(31 * time.Minute)}, "Draining Drain Draining", true},

@@ -48,12 +48,12 @@ func (c *choices) node(i int) fleet.Node {
 		func(n *fleet.Node) { n.Problems = []marker.Problem{{}} }, func(n *fleet.Node) { n.Interface = "9" },
 		func(n *fleet.Node) { n.Marks.Report.Current, n.OSVersion = "1.0.5", "1.0.5" },
 		forecast(nil), found(time.Minute, fleet.ObstacleNone, 0), found(time.Second, fleet.ObstacleBudget, time.Minute), found(time.Minute, fleet.ObstacleAwaited, -time.Second),
-		drain(fleet.Drain{}), drain(fleet.Drain{Remaining: 1}), drain(fleet.Drain{Remaining: 1, Hopeless: "x"}), drain(fleet.Drain{Remaining: 1, Awaited: "x", Forced: true}),
+		drain(fleet.Drain{}), drain(fleet.Drain{Remaining: 1}), drain(fleet.Drain{Remaining: 1, Unevictable: "x"}), drain(fleet.Drain{Remaining: 1, Awaited: "x", Forced: true}),
 		inHands(marked), inHands(asked("after-drain.", time.Minute)), inHands(asked("after-drain.", time.Hour)), inHands(asked("before-uncordon.", time.Minute)),
 		inHands(asked("before-uncordon.", time.Hour)), hooksAnswered(healthy, quorum, released), unlooked, inHands(noted),
-		looked(fleet.Checked{For: fleet.CheckBaseline, Workloads: map[string]int{"Deployment/a/b": 1}}), looked(fleet.Checked{For: fleet.CheckVolumes, Unwell: "v"}),
-		looked(fleet.Checked{For: fleet.CheckVolumes, Failed: "f"}), looked(fleet.Checked{For: fleet.CheckPods, Unwell: "p"}), looked(fleet.Checked{For: fleet.CheckPods}),
-		looked(fleet.Checked{For: fleet.CheckWorkloads, Unwell: "w"}), looked(fleet.Checked{For: fleet.CheckWorkloads}),
+		looked(fleet.Checked{For: fleet.CheckBaseline, Workloads: map[string]int{"Deployment/a/b": 1}}), looked(fleet.Checked{For: fleet.CheckVolumes, Problem: "v"}),
+		looked(fleet.Checked{For: fleet.CheckVolumes, Failed: "f"}), looked(fleet.Checked{For: fleet.CheckPods, Problem: "p"}), looked(fleet.Checked{For: fleet.CheckPods}),
+		looked(fleet.Checked{For: fleet.CheckWorkloads, Problem: "w"}), looked(fleet.Checked{For: fleet.CheckWorkloads}),
 		inHands(lateSince(time.Minute)), inHands(lateSince(time.Hour)), inHands(emptySince(time.Minute)), inHands(emptySince(time.Hour)),
 		looked(fleet.Checked{For: fleet.CheckBaseline, Failed: "f"}),
 		stand(balancers, "mine"), stand(scaleDown, "mine"), stand(disrupt, "true"),
@@ -154,7 +154,7 @@ func (c *choices) fleet() fleet.Snapshot {
 	case 3:
 		s.NoPolicy, s.PolicyProblem = true, "broken"
 	}
-	s.Seen = map[string]time.Time{v1: now.Add(-time.Hour), v2: now.Add(-30 * time.Minute)}
+	s.FirstSeen = map[string]time.Time{v1: now.Add(-time.Hour), v2: now.Add(-30 * time.Minute)}
 	switch c.of(4) {
 	case 1:
 		s.Alerts = &fleet.Alerts{At: now, URL: "http://prometheus"}

@@ -98,7 +98,7 @@ func (p *planner) goesFirst(m *member, version string) plan.Refusal {
 }
 
 func (p *planner) heldUp(w wave) plan.Refusal {
-	since, seen := p.Seen[w.version]
+	since, seen := p.FirstSeen[w.version]
 	question := &check.Wave{Version: w.version, Down: w.down, Soak: w.group.policy.AfterSoak, Seen: seen, Since: since}
 	var again time.Time
 	for _, name := range w.group.policy.After {

@@ -143,8 +143,8 @@ func TestHooksAreAskedNoMore(t *testing.T) {
 		changes []change
 	}{
 		{intent.ActReboot, withHooks, []change{draining, drain(fleet.Drain{}), asked("after-drain.", 1), answered}},
-		{intent.ActSetAside, pausing, []change{draining, drain(fleet.Drain{}), asked("after-drain.", 1), answered}},
-		{intent.ActGiveBack, withHooks, []change{draining, drain(fleet.Drain{}), asked("after-drain.", 1), paused}},
+		{intent.ActUncordon, pausing, []change{draining, drain(fleet.Drain{}), asked("after-drain.", 1), answered}},
+		{intent.ActAbandon, withHooks, []change{draining, drain(fleet.Drain{}), asked("after-drain.", 1), paused}},
 		{intent.ActReturn, withHooks, []change{back(v2), asked("before-uncordon.", 1), answered}},
 		{intent.ActLeave, withHooks, []change{back(v2), asked("before-uncordon.", 1), unlabelled}},
 	} {

@@ -28,7 +28,7 @@ func emptySince(ago time.Duration) change {
 func TestLatePods(t *testing.T) {
 	came := drain(fleet.Drain{Remaining: 1, Waiting: "pod shop/web came late", Next: now.Add(time.Minute)})
 	empty := drain(fleet.Drain{Next: now.Add(time.Hour)})
-	attached := looked(fleet.Checked{For: fleet.CheckVolumes, Attachments: []string{"csi-1"}, Unwell: "volume v is still attached", Next: now.Add(time.Second)})
+	attached := looked(fleet.Checked{For: fleet.CheckVolumes, Attachments: []string{"csi-1"}, Problem: "volume v is still attached", Next: now.Add(time.Second)})
 	hooksAsked := asked("after-drain.", 41*time.Minute)
 	for _, tc := range []struct {
 		name    string
@@ -81,7 +81,7 @@ func TestPodsThatKeepComing(t *testing.T) {
 			s.Now = s.Now.Add(time.Minute)
 			continue
 		}
-		if step.Act == intent.ActGiveBack {
+		if step.Act == intent.ActAbandon {
 			assert.Equal(t, standing.Reason, plan.ReasonDrainDeadline)
 			assert.Assert(t, len(ids) > 2 && s.Now.Sub(now) < time.Hour, "%d ids in %s", len(ids), s.Now.Sub(now))
 			return

@@ -143,18 +143,18 @@ func TestMarksForOthersAreUndone(t *testing.T) {
 		writes  values
 		left    []string
 	}{
-		{"given back", intent.ActGiveBack, []change{draining, marked, paused}, all, nil},
-		{"given back because somebody took our cordon", intent.ActGiveBack, []change{draining, marked, schedulable}, all, nil},
-		{"given back to somebody else's cordon: SUC_341", intent.ActGiveBack, []change{draining, wasCordoned, marked, paused}, all, nil},
+		{"given back", intent.ActAbandon, []change{draining, marked, paused}, all, nil},
+		{"given back because somebody took our cordon", intent.ActAbandon, []change{draining, marked, schedulable}, all, nil},
+		{"given back to somebody else's cordon: SUC_341", intent.ActAbandon, []change{draining, wasCordoned, marked, paused}, all, nil},
 		{"left", intent.ActLeave, []change{draining, marked, unlabelled}, all, nil},
 		{"Lost, and left", intent.ActLeave, []change{lost, marked, unlabelled}, all, nil},
 		{"back", intent.ActReturn, []change{back(v2), marked}, values{balancers: "nothing"}, []string{scaleDown, disrupt}},
 		{"rolled back", intent.ActReturn, []change{back(v1), marked}, values{balancers: "nothing"}, []string{scaleDown, disrupt}},
 		{"well again", intent.ActSoak, []change{verifying(1), marked, cordoned, noSoak}, values{balancers: "nothing"}, []string{scaleDown, disrupt}},
 		{"finished", intent.ActFinish, []change{verifying(time.Hour), marked, unmarkedForBalancers}, values{scaleDown: "nothing", disrupt: "false"}, nil},
-		{"somebody else's later values stay", intent.ActGiveBack, []change{draining, marked, stand(balancers, "mine"), stand(disrupt, "mine"), paused}, values{scaleDown: "nothing"}, nil},
-		{"what somebody removed stays removed", intent.ActGiveBack, []change{draining, marked, gone(balancers), gone(disrupt), paused}, values{scaleDown: "nothing"}, nil},
-		{"what isn't in the record isn't ours", intent.ActGiveBack, []change{draining, stand(balancers, "true"), stand(disrupt, "true"), paused}, values{}, nil},
+		{"somebody else's later values stay", intent.ActAbandon, []change{draining, marked, stand(balancers, "mine"), stand(disrupt, "mine"), paused}, values{scaleDown: "nothing"}, nil},
+		{"what somebody removed stays removed", intent.ActAbandon, []change{draining, marked, gone(balancers), gone(disrupt), paused}, values{scaleDown: "nothing"}, nil},
+		{"what isn't in the record isn't ours", intent.ActAbandon, []change{draining, stand(balancers, "true"), stand(disrupt, "true"), paused}, values{}, nil},
 		{"what an older build did not record", intent.ActFinish, []change{verifying(time.Hour)}, values{}, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -199,7 +199,7 @@ func TestLoadBalancersAreGivenTime(t *testing.T) {
 	}
 	// A cordon that somebody takes away meanwhile ends it as ever.
 	standing, _ = find(t, planner.Plan(fleetOf([]fleet.Node{node("a", draining, marked, schedulable), node("b")}, "a"), set), "a")
-	assert.Equal(t, verdict(standing), "Draining "+string(intent.ActGiveBack)+" CordonTaken")
+	assert.Equal(t, verdict(standing), "Draining "+string(intent.ActAbandon)+" CordonTaken")
 	set.Drain = set.Balancers.Wait
 	assert.ErrorContains(t, set.Validate(), "loadBalancers.wait is 1m30s")
 }

@@ -23,7 +23,7 @@ func Plan(s fleet.Snapshot, set policy.Settings) plan.Plan {
 	p.start()
 	p.freeGone()
 	p.stopVersions()
-	p.out.PolicyProblem, p.out.Unwalled = s.PolicyProblem, s.Unwalled
+	p.out.PolicyProblem, p.out.AdmissionProblem = s.PolicyProblem, s.AdmissionProblem
 	p.out.RecordPolicy = s.PolicyUnrecorded && s.SlotsProblem == ""
 	p.warn()
 	return p.out

@@ -282,7 +282,7 @@ func TestRules(t *testing.T) {
 			}
 			assert.NilError(t, set.Validate())
 			s := fleetOf(tc.nodes)
-			s.Seen = map[string]time.Time{v2: now.Add(-24 * time.Hour), v1: now.Add(-24 * time.Hour)}
+			s.FirstSeen = map[string]time.Time{v2: now.Add(-24 * time.Hour), v1: now.Add(-24 * time.Hour)}
 			s.Acknowledged = map[string]bool{v3: true}
 			out := planner.Plan(s, set)
 			for name, want := range tc.want {

@@ -38,9 +38,9 @@ func TestCordon(t *testing.T) {
 	}{
 		{"a schedulable node is cordoned", intent.ActCordon, []change{prepared}, on},
 		{"a cordoned one is not touched", intent.ActCordon, []change{prepared, cordoned}, nil},
-		{"given back: ours goes", intent.ActGiveBack, []change{draining, paused}, off},
-		{"given back: somebody else's stays", intent.ActGiveBack, []change{draining, wasCordoned, paused}, nil},
-		{"given back because ours was taken", intent.ActGiveBack, []change{draining, schedulable}, nil},
+		{"given back: ours goes", intent.ActAbandon, []change{draining, paused}, off},
+		{"given back: somebody else's stays", intent.ActAbandon, []change{draining, wasCordoned, paused}, nil},
+		{"given back because ours was taken", intent.ActAbandon, []change{draining, schedulable}, nil},
 		{"back: ours goes", intent.ActReturn, []change{back(v2)}, off},
 		{"back: somebody else's stays", intent.ActReturn, []change{back(v2), wasCordoned}, nil},
 		{"back: already taken by somebody", intent.ActReturn, []change{back(v2), schedulable}, nil},
@@ -96,7 +96,7 @@ func TestGivingBack(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			n := node("a", append(tc.changes, failedOnce(0, "1.0.1"))...)
-			step := stepOf(t, n, intent.ActGiveBack)
+			step := stepOf(t, n, intent.ActAbandon)
 			m := step.Change.Marks
 			assert.Equal(t, step.Reason, tc.reason)
 			assert.Equal(t, step.FreesSlot, n.Disrupted())
@@ -106,7 +106,7 @@ func TestGivingBack(t *testing.T) {
 			assert.Equal(t, last.Version, v2)
 			assert.Equal(t, last.Reason, string(tc.reason))
 			if !tc.counted {
-				assert.Equal(t, last.Outcome, marker.OutcomeGivenBack)
+				assert.Equal(t, last.Outcome, marker.OutcomeAbandoned)
 				assert.Equal(t, m.Failure.Count, 1)
 				return
 			}
@@ -153,7 +153,7 @@ func TestBackOff(t *testing.T) {
 	for i := range 12 {
 		n.Marks.Intent.Target = "2.0." + string(rune('a'+i))
 		n.Marks.Report.Available = n.Marks.Intent.Target
-		m := stepOf(t, n, intent.ActGiveBack).Change.Marks
+		m := stepOf(t, n, intent.ActAbandon).Change.Marks
 		n.Marks.Failure = m.Failure
 		waits = append(waits, m.Failure.RetryAfter.Sub(now))
 		assert.Assert(t, len(m.Failure.Versions) <= 10 && len(m.History) <= marker.HistoryLength)

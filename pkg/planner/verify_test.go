@@ -38,8 +38,8 @@ func withPods(s *policy.Settings) {
 func TestVerify(t *testing.T) {
 	soon, ago := now.Add(time.Minute), now.Add(-time.Second)
 	soaked := func(d time.Duration) change { return verifying(time.Minute + d) }
-	missing := fleet.Checked{For: fleet.CheckWorkloads, Unwell: "Deployment default/web has 1 Ready pods, and had 2 before the drain", Next: soon}
-	noCNI := fleet.Checked{For: fleet.CheckPods, Unwell: "no pod of app=cni in kube-system is there", Next: soon}
+	missing := fleet.Checked{For: fleet.CheckWorkloads, Problem: "Deployment default/web has 1 Ready pods, and had 2 before the drain", Next: soon}
+	noCNI := fleet.Checked{For: fleet.CheckPods, Problem: "no pod of app=cni in kube-system is there", Next: soon}
 	ignoring := func(s *policy.Settings) { s.Verify.OnWorkloads = policy.IgnoreWorkloads }
 	byDefault := func(*policy.Settings) {}
 	both := func(s *policy.Settings) { withPods(s); withHooks(s) }
@@ -78,7 +78,7 @@ func TestVerify(t *testing.T) {
 		{"they are Ready", withPods, []change{back(v2), looked(fleet.Checked{For: fleet.CheckPods})}, "Returning Return Uncordoned"},
 		{"rolled back, and they aren't", withPods, []change{back(v1), looked(noCNI)}, "Returning wait PodsAwaited"},
 		{"they don't come back", withPods, []change{back(v2), looked(noCNI), issued(time.Hour)}, "Lost wait Lost"},
-		{"Lost, and looked at on and on", withPods, []change{back(v2), looked(fleet.Checked{For: fleet.CheckPods, Unwell: "x", Next: ago}), issued(time.Hour)}, "Lost Check Lost"},
+		{"Lost, and looked at on and on", withPods, []change{back(v2), looked(fleet.Checked{For: fleet.CheckPods, Problem: "x", Next: ago}), issued(time.Hour)}, "Lost Check Lost"},
 		{"late, and well", withPods, []change{back(v2), looked(fleet.Checked{For: fleet.CheckPods}), issued(time.Hour)}, "Returning Return Uncordoned"},
 		{"well, but a hook is silent", both, []change{back(v2), looked(fleet.Checked{For: fleet.CheckPods}), asked("before-uncordon.", time.Hour)}, "Lost wait Lost"},
 		{"a hook is silent, and a new leader looks for pods first", both, []change{back(v2), unlooked, asked("before-uncordon.", time.Hour)}, "Returning Check PodsAwaited"},
@@ -96,7 +96,7 @@ func TestVerify(t *testing.T) {
 		{"not Ready for too long", withPods, []change{soaked(10 * time.Minute), looked(noCNI)}, "Lost wait Lost"},
 		{"a new leader passes over it first", withPods, []change{soaked(10 * time.Minute), looked(noCNI), firstLook}, "Verifying wait PodsAwaited"},
 		{"and looks first", withPods, []change{soaked(10 * time.Minute), unlooked}, "Verifying Check PodsAwaited"},
-		{"Lost after the soak, and looked at on and on", withPods, []change{soaked(10 * time.Minute), looked(fleet.Checked{For: fleet.CheckPods, Unwell: "x", Next: ago})}, "Lost Check Lost"},
+		{"Lost after the soak, and looked at on and on", withPods, []change{soaked(10 * time.Minute), looked(fleet.Checked{For: fleet.CheckPods, Problem: "x", Next: ago})}, "Lost Check Lost"},
 		{"late after the soak, and well", withPods, []change{soaked(time.Hour), looked(fleet.Checked{For: fleet.CheckPods})}, "Verifying Finish Updated"},
 		{"nothing is cordoned again for it", withPods, []change{soaked(time.Hour), noted, looked(fleet.Checked{For: fleet.CheckPods})}, "Verifying Check WorkloadsAwaited"},
 	} {
@@ -131,7 +131,7 @@ func TestLooksInTurn(t *testing.T) {
 			looks = append(looks, step.Check.For)
 			if unwell[step.Check.For] > 0 {
 				unwell[step.Check.For]--
-				n.Checked.Unwell = "x"
+				n.Checked.Problem = "x"
 			}
 		default:
 			assert.Equal(t, step.Reason, plan.ReasonUpdated)
@@ -148,7 +148,7 @@ func TestLooksInTurn(t *testing.T) {
 func TestPodsThatAreNotReadyAfterTheSoak(t *testing.T) {
 	set := policy.DefaultSettings()
 	withPods(&set)
-	unwell := node("a", verifying(time.Hour), looked(fleet.Checked{For: fleet.CheckPods, Unwell: "no pod of app=cni is there", Next: now.Add(time.Second)}))
+	unwell := node("a", verifying(time.Hour), looked(fleet.Checked{For: fleet.CheckPods, Problem: "no pod of app=cni is there", Next: now.Add(time.Second)}))
 	out := planner.Plan(fleetOf([]fleet.Node{unwell, node("b", prepared), node("c")}, "a"), set)
 	assert.Equal(t, out.Lent, 1)
 	standing, step := find(t, out, "a")
@@ -162,7 +162,7 @@ func TestPodsThatAreNotReadyAfterTheSoak(t *testing.T) {
 // be those that are missing. So one slow host doesn't stop the version for the whole fleet (L3).
 func TestWorkloadsAndWhoIsToBlame(t *testing.T) {
 	unwell := func(name string) fleet.Node {
-		return node(name, verifying(time.Hour), noted, looked(fleet.Checked{For: fleet.CheckWorkloads, Unwell: "x"}))
+		return node(name, verifying(time.Hour), noted, looked(fleet.Checked{For: fleet.CheckWorkloads, Problem: "x"}))
 	}
 	for _, tc := range []struct {
 		name   string
@@ -227,7 +227,7 @@ func TestLooks(t *testing.T) {
 // A node whose workloads don't come back is in service with the new version, and the version is to blame: a few such
 // nodes stop it.
 func TestWorkloadsThatDoNotComeBack(t *testing.T) {
-	unwell := []change{verifying(time.Hour), noted, looked(fleet.Checked{For: fleet.CheckWorkloads, Unwell: "Deployment default/web has 1 Ready pods"})}
+	unwell := []change{verifying(time.Hour), noted, looked(fleet.Checked{For: fleet.CheckWorkloads, Problem: "Deployment default/web has 1 Ready pods"})}
 	_, step := planOf(t, func(*policy.Settings) {}, unwell...)
 	m := step.Change.Marks
 	assert.Assert(t, step.FreesSlot && m.Disruption == nil && step.Change.Unschedulable == nil && m.Intent.Target == "")

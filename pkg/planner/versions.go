@@ -14,7 +14,7 @@ func (p *planner) version(version string) *check.Version {
 	v := p.versions[version]
 	if v == nil {
 		known := check.Known{Failed: p.failed[version], Limit: p.failedLimit(), Acknowledged: p.Acknowledged[version]}
-		known.Since, known.Seen = p.Seen[version]
+		known.Since, known.Seen = p.FirstSeen[version]
 		known.Witnessed = !known.Seen && p.set.Versions.MinAge > 0 && p.witnessed(version)
 		v = check.Judge(version, &p.set.Versions, known, p.Now)
 		p.versions[version] = v
@@ -73,7 +73,7 @@ func (p *planner) see() {
 		return
 	}
 	for version := range p.names.count {
-		if _, seen := p.Seen[version]; !seen && p.witnessed(version) {
+		if _, seen := p.FirstSeen[version]; !seen && p.witnessed(version) {
 			p.out.Saw = append(p.out.Saw, version)
 		}
 	}

@@ -16,7 +16,7 @@ import (
 // FLUO_30: a host went down with volumes attached. The reboot waits for those of evicted pods, for a bounded time.
 func TestFLUO_30(t *testing.T) {
 	soon := now.Add(time.Second)
-	attached := looked(fleet.Checked{For: fleet.CheckVolumes, Attachments: []string{"csi-1"}, Unwell: "volume v is still attached", Next: soon})
+	attached := looked(fleet.Checked{For: fleet.CheckVolumes, Attachments: []string{"csi-1"}, Problem: "volume v is still attached", Next: soon})
 	failed := looked(fleet.Checked{For: fleet.CheckVolumes, Failed: "listing volume attachments: forbidden", Next: soon})
 	since := func(ago time.Duration) change {
 		return func(n *fleet.Node) { at := now.Add(-ago); n.Marks.Disruption.Drained = &at }
@@ -34,7 +34,7 @@ func TestFLUO_30(t *testing.T) {
 		{"not before", byDefault, []change{draining, drain(fleet.Drain{Remaining: 1, Next: soon})}, "Draining wait Draining"},
 		{"one is there", byDefault, []change{draining, empty, attached}, "Draining wait VolumesAttached"},
 		{"it stays", byDefault, []change{draining, empty, attached, since(time.Minute)}, "Draining wait VolumesAttached"},
-		{"it is looked for again", byDefault, []change{draining, empty, looked(fleet.Checked{For: fleet.CheckVolumes, Unwell: "x"}), since(time.Minute)}, "Draining Check VolumesAttached"},
+		{"it is looked for again", byDefault, []change{draining, empty, looked(fleet.Checked{For: fleet.CheckVolumes, Problem: "x"}), since(time.Minute)}, "Draining Check VolumesAttached"},
 		{"nobody can look", byDefault, []change{draining, empty, failed, since(time.Minute)}, "Draining wait CheckFailing"},
 		{"none is there any more", byDefault, []change{draining, empty, since(time.Minute)}, "Draining Reboot Drained"},
 		{"it had its time", byDefault, []change{draining, empty, attached, since(5 * time.Minute)}, "Draining Reboot Drained"},
@@ -54,7 +54,7 @@ func TestFLUO_30(t *testing.T) {
 	}
 	_, step := planOf(t, byDefault, draining, empty, attached)
 	assert.Assert(t, step.Act == intent.ActNote && step.Change.Marks.Disruption.Drained.Equal(now))
-	_, step = planOf(t, byDefault, draining, empty, looked(fleet.Checked{For: fleet.CheckVolumes, Attachments: []string{"csi-1"}, Unwell: "x"}), since(time.Minute))
+	_, step = planOf(t, byDefault, draining, empty, looked(fleet.Checked{For: fleet.CheckVolumes, Attachments: []string{"csi-1"}, Problem: "x"}), since(time.Minute))
 	assert.DeepEqual(t, step.Check.Attachments, []string{"csi-1"})
 }
 
@@ -62,7 +62,7 @@ func TestFLUO_30(t *testing.T) {
 func TestVolumeThatIsAwaitedIsNamed(t *testing.T) {
 	n := node("a", draining, drain(fleet.Drain{}))
 	plan := func(volume string) *plan.Step {
-		looked(fleet.Checked{For: fleet.CheckVolumes, Attachments: []string{volume}, Unwell: volume + " is still attached", Next: now.Add(time.Second)})(&n)
+		looked(fleet.Checked{For: fleet.CheckVolumes, Attachments: []string{volume}, Problem: volume + " is still attached", Next: now.Add(time.Second)})(&n)
 		_, step := find(t, planner.Plan(fleetOf([]fleet.Node{n, node("b")}, "a"), policy.DefaultSettings()), "a")
 		if step != nil {
 			assert.Equal(t, step.Act, intent.ActNote)

@@ -16,18 +16,18 @@ import (
 // refused is a node to which no write has succeeded for so long, and none is tried for another minute.
 func refused(long time.Duration) change {
 	return func(n *fleet.Node) {
-		n.WriteTrouble = &fleet.WriteTrouble{Message: "no, says the webhook", Since: now.Add(-long), Until: now.Add(time.Minute), Calm: now.Add(6 * time.Minute)}
+		n.WriteTrouble = &fleet.WriteTrouble{Message: "no, says the webhook", Since: now.Add(-long), Until: now.Add(time.Minute), ClearAt: now.Add(6 * time.Minute)}
 	}
 }
 
 // writtenAgain is a node whose last write went well, after others had failed.
 func writtenAgain(n *fleet.Node) {
-	n.WriteTrouble = &fleet.WriteTrouble{Message: "no, says the webhook", Until: now.Add(-time.Minute), Calm: now.Add(4 * time.Minute)}
+	n.WriteTrouble = &fleet.WriteTrouble{Message: "no, says the webhook", Until: now.Add(-time.Minute), ClearAt: now.Add(4 * time.Minute)}
 }
 
 func asking(n *fleet.Node) {
 	refused(time.Second)(n)
-	n.WriteTrouble.Until, n.WriteTrouble.Asking = now.Add(-time.Second), true
+	n.WriteTrouble.Until, n.WriteTrouble.InFlight = now.Add(-time.Second), true
 }
 
 func unmarked(n *fleet.Node) { n.Marks = marker.Marks{} }
@@ -81,7 +81,7 @@ func TestAttackWritesThatFail(t *testing.T) {
 			assert.Equal(t, verdict(standing), tc.want)
 			assert.Equal(t, standing.Message.String(), tc.says)
 			assert.Equal(t, step != nil, standing.Act != "")
-			if standing.Reason == plan.ReasonWriteFailing && !s.Nodes[0].WriteTrouble.Asking {
+			if standing.Reason == plan.ReasonWriteFailing && !s.Nodes[0].WriteTrouble.InFlight {
 				assert.Assert(t, !out.Wake.IsZero() && !out.Wake.After(now.Add(6*time.Minute)), "it is tried again by itself")
 			}
 		})

@@ -146,7 +146,7 @@ func (m *Model) pause(s *state, j int, add func(*successor)) {
 	w := m.divide(id)
 	for i := range w.local {
 		l := &w.local[i]
-		if l.drain || l.look || m.steps[l.step].Act != intent.ActSetAside {
+		if l.drain || l.look || m.steps[l.step].Act != intent.ActUncordon {
 			continue
 		}
 		m.atOnce(&t, j, l, func(n *successor) {

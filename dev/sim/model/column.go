@@ -163,7 +163,7 @@ func (m *Model) shadow(n fleet.Node) shadow {
 	}
 	s := shadow{uid: n.UID}
 	if n.UID != "" {
-		out := planner.Plan(fleet.Snapshot{Now: now, Nodes: []fleet.Node{n, bystander}, Seen: seen}, m.settings)
+		out := planner.Plan(fleet.Snapshot{Now: now, Nodes: []fleet.Node{n, bystander}, FirstSeen: seen}, m.settings)
 		s.inHands, s.lost = out.InHands, out.Lent
 		for _, step := range out.Steps {
 			s.asks = s.asks || step.Act == intent.ActCordon
@@ -319,7 +319,7 @@ func (m *Model) tasks(id uint32, slot bool, add func(to uint32, what string)) {
 func (m *Model) single(c column, slot, drained bool) []plan.Step {
 	n := m.seen(c, c.cur, drained)
 	n.Name, n.UID = nodeName(0), nodeUID(0, c.cur.uid)
-	snapshot := fleet.Snapshot{Now: now, Nodes: []fleet.Node{n, bystander}, Seen: seen}
+	snapshot := fleet.Snapshot{Now: now, Nodes: []fleet.Node{n, bystander}, FirstSeen: seen}
 	if slot {
 		snapshot.Slots = map[string]string{n.UID: n.Name}
 	}

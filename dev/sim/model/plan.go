@@ -117,7 +117,7 @@ func (m *Model) planned(k planKey) uint32 {
 	if id, ok := m.plans[k]; ok {
 		return id
 	}
-	s := fleet.Snapshot{Now: now, Slots: k.slots.list(), Seen: seen}
+	s := fleet.Snapshot{Now: now, Slots: k.slots.list(), FirstSeen: seen}
 	for i := range m.config.Nodes {
 		n := *m.views[k.views[i]]
 		if n.UID == "" {

@@ -27,7 +27,7 @@ func TestTheFirstRefusalIsRead(t *testing.T) {
 	full.Settle(0)
 	start := func() *check.Start {
 		n := &fleet.Node{Name: "a", UID: "a", ControllerHere: true,
-			WriteTrouble: &fleet.WriteTrouble{Message: "no", Calm: now.Add(time.Minute)},
+			WriteTrouble: &fleet.WriteTrouble{Message: "no", ClearAt: now.Add(time.Minute)},
 			Forecast:     &fleet.Forecast{At: now, Next: now.Add(time.Minute), Obstacle: fleet.ObstacleBudget, Message: "no"}}
 		n.Marks.Report = marker.Report{Current: "1.2.0"}
 		window := &check.Window{Disrupt: because(plan.ReasonWindowClosed), Stage: because(plan.ReasonWindowClosed)}

@@ -176,18 +176,18 @@ func (c *change) retry() {
 	}
 }
 
-// giveBack undoes what was done to the node and asks for a reset. counted: the attempt failed.
-func (v *View) giveBack(r plan.Reason, message string, counted bool) Next {
+// abandon undoes what was done to the node and asks for a reset. counted: the attempt failed.
+func (v *View) abandon(r plan.Reason, message string, counted bool) Next {
 	c := v.reset()
 	if counted {
 		c.fail(r, message, false)
 	} else {
-		c.end(marker.OutcomeGivenBack, r)
+		c.end(marker.OutcomeAbandoned, r)
 	}
 	c.uncordon()
 	c.unprotect()
 	c.unhook()
 	c.Marks.Intent.Target, c.Marks.Intent.RebootFrom = "", ""
 	c.Marks.Disruption = nil
-	return v.do(intent.ActGiveBack, r, message, c).freeing(v.Disrupted() || v.Slot)
+	return v.do(intent.ActAbandon, r, message, c).freeing(v.Disrupted() || v.Slot)
 }

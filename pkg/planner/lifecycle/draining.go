@@ -32,9 +32,9 @@ func rebootedEarly(in *Input) Next {
 func uncordonedOrPaused(in *Input) Next {
 	switch {
 	case !in.Unschedulable:
-		return in.giveBack(plan.ReasonCordonTaken, "a user uncordoned the node", false)
+		return in.abandon(plan.ReasonCordonTaken, "a user uncordoned the node", false)
 	case in.Marks.Paused:
-		return in.giveBack(plan.ReasonPaused, "paused: "+orNoReason(in.Marks.PausedReason), false)
+		return in.abandon(plan.ReasonPaused, "paused: "+orNoReason(in.Marks.PausedReason), false)
 	}
 	return Next{}
 }
@@ -49,10 +49,10 @@ func setAside(in *Input) Next {
 	c.uncordon()
 	c.unprotect()
 	c.unhook()
-	c.end(marker.OutcomeGivenBack, r.Reason)
+	c.end(marker.OutcomeAbandoned, r.Reason)
 	c.Marks.Disruption, c.Marks.Intent.RebootFrom = nil, ""
 	c.Marks.Waiting = r.Message.After(plan.Staged).Waiting(r.Reason, in.Now)
-	next := in.do(intent.ActSetAside, r.Reason, r.Message.String(), c).freeing(true)
+	next := in.do(intent.ActUncordon, r.Reason, r.Message.String(), c).freeing(true)
 	next.Again = plan.Earliest(in.Now, r.Again, next.Again)
 	return next
 }
@@ -62,9 +62,9 @@ func attemptEnded(in *Input) Next {
 	m := &in.Marks
 	switch {
 	case in.answer() == marker.StateError:
-		return in.giveBack(plan.ReasonPrepareFailed, m.Report.Message, true)
+		return in.abandon(plan.ReasonPrepareFailed, m.Report.Message, true)
 	case in.withdrawn():
-		return in.giveBack(plan.ReasonOfferWithdrawn, withdrawn(m), false)
+		return in.abandon(plan.ReasonOfferWithdrawn, withdrawn(m), false)
 	}
 	return Next{}
 }
@@ -76,7 +76,7 @@ func agentLost(in *Input) Next {
 	if !d.passed {
 		return none(d.again)
 	}
-	return in.giveBack(plan.ReasonAgentLost, fmt.Sprintf("no agent pod has been Ready on the node for %s, though its kubelet is",
+	return in.abandon(plan.ReasonAgentLost, fmt.Sprintf("no agent pod has been Ready on the node for %s, though its kubelet is",
 		agentPatience), in.AgentsReady)
 }
 
@@ -111,10 +111,10 @@ func (in *Input) askReboot(before plan.Look, r plan.Reason, message string) Next
 // unevictable gives a node back whose drain can't end.
 func unevictable(in *Input) Next {
 	d := in.Drain
-	if d == nil || d.Failed != "" || d.Hopeless == "" || !d.Forced && in.Rules.Eviction.Force {
+	if d == nil || d.Failed != "" || d.Unevictable == "" || !d.Forced && in.Rules.Eviction.Force {
 		return Next{}
 	}
-	return in.giveBack(plan.ReasonEvictionRefused, d.Hopeless, true)
+	return in.abandon(plan.ReasonEvictionRefused, d.Unevictable, true)
 }
 
 // drainAgain takes a node for one that isn't empty, if pods were found on it while its volumes or hooks were awaited, such
@@ -162,7 +162,7 @@ func drainUnled(in *Input) Next {
 	case in.Now.Before(end), in.PassedOver && !in.WatchedSince.After(end):
 		return Next{}
 	case in.PassedOver:
-		return in.giveBack(plan.ReasonDrainDeadline, "no controller was leading when the time of the drain ended", false)
+		return in.abandon(plan.ReasonDrainDeadline, "no controller was leading when the time of the drain ended", false)
 	}
 	return in.waitDraining(in.Now.Add(time.Second))
 }
@@ -178,7 +178,7 @@ func drainOverdue(in *Input) Next {
 		return none(d.again)
 	}
 	// What could not be written to the node in that time is no failure of its drain.
-	next := in.giveBack(plan.ReasonDrainDeadline, in.drainDeadline(), in.WriteTrouble == nil)
+	next := in.abandon(plan.ReasonDrainDeadline, in.drainDeadline(), in.WriteTrouble == nil)
 	next.Again = plan.Earliest(in.Now, next.Again, d.again)
 	if in.Drain != nil && in.evictionsSpent() {
 		next.Again = plan.Earliest(in.Now, next.Again, in.EvictedUntil)
@@ -246,8 +246,8 @@ func (v *View) drainWait() plan.Refusal {
 		return plan.Refuse(plan.ReasonDrainFailing, plan.Text(d.Failed))
 	case d.Remaining > 0 && !d.Forced && v.evictionsSpent():
 		return plan.Refusal{Reason: plan.ReasonEvictionLimit, Message: plan.Text(v.evictionLimit()), Again: v.EvictedUntil}
-	case cmp.Or(d.Hopeless, d.Blocked) != "":
-		return plan.Refuse(plan.ReasonEvictionBlocked, plan.Text(cmp.Or(d.Hopeless, d.Blocked)))
+	case cmp.Or(d.Unevictable, d.Blocked) != "":
+		return plan.Refuse(plan.ReasonEvictionBlocked, plan.Text(cmp.Or(d.Unevictable, d.Blocked)))
 	case d.Remaining == 0:
 		return plan.Refuse(plan.ReasonAgentNotReady, plan.Text("drained, but no agent pod is Ready on the node"))
 	case d.Awaited != "":
@@ -261,7 +261,7 @@ func (v *View) drainWait() plan.Refusal {
 func (v *View) drainDeadline() string {
 	why, within := v.workloadsUnnoted(), v.Rules.Drain
 	if d := v.Drain; d != nil {
-		why = cmp.Or(d.Failed, d.Hopeless, d.Blocked, d.Awaited, d.Waiting)
+		why = cmp.Or(d.Failed, d.Unevictable, d.Blocked, d.Awaited, d.Waiting)
 		if v.evictionsSpent() {
 			why = v.evictionLimit()
 		}

@@ -28,9 +28,9 @@ func inPlaceOverdue(in *Input) Next {
 	case !d.passed:
 		return none(d.again)
 	case why != "":
-		return in.giveBack(plan.ReasonDrainDeadline, fmt.Sprintf("its workloads could not be noted within %s: %s", within, why), true)
+		return in.abandon(plan.ReasonDrainDeadline, fmt.Sprintf("its workloads could not be noted within %s: %s", within, why), true)
 	}
-	return in.giveBack(plan.ReasonDrainDeadline, fmt.Sprintf("no agent pod was Ready on the node within %s", within), true)
+	return in.abandon(plan.ReasonDrainDeadline, fmt.Sprintf("no agent pod was Ready on the node within %s", within), true)
 }
 
 func awaitAgentInPlace(in *Input) Next {

@@ -20,14 +20,14 @@ func (v *View) check(q plan.LiveCheck, since time.Time, waiting plan.Reason) (*f
 	r, message := waiting, plan.Messagef("the operator is looking")
 	if found != nil {
 		switch {
-		case found.Well():
+		case found.Passed():
 			return found, Next{}
 		case found.Failed != "":
 			r, message = plan.ReasonCheckFailing, plan.Text(found.Failed)
 		case q.For == fleet.CheckVolumes:
-			message = plan.Text(found.Unwell).Exact()
+			message = plan.Text(found.Problem).Exact()
 		default:
-			message = plan.Text(found.Unwell)
+			message = plan.Text(found.Problem)
 		}
 		if v.Now.Before(found.Next) {
 			next := v.wait(v.Phase(), r, message)
@@ -83,7 +83,7 @@ func (v *View) workloadsUnnoted() string {
 // time.
 func (v *View) podsUnwell(since time.Time) bool {
 	l := v.Checked
-	return len(v.Rules.Verify.Pods) > 0 && l != nil && l.For == fleet.CheckPods && !l.At.Before(since) && !l.Well()
+	return len(v.Rules.Verify.Pods) > 0 && l != nil && l.For == fleet.CheckPods && !l.At.Before(since) && !l.Passed()
 }
 
 // awaitPodsOnNode lets a node that is well wait for pods that must be Ready on it, and were since some time.
@@ -97,7 +97,7 @@ func (in *Input) awaitPodsOnNode(since time.Time) Next {
 		_, next := in.check(check, since, plan.ReasonPodsAwaited)
 		return next
 	}
-	what := "is back, but " + in.Checked.Unwell + in.Checked.Failed
+	what := "is back, but " + in.Checked.Problem + in.Checked.Failed
 	if in.Now.Before(in.Checked.Next) {
 		next := in.waitLost(what)
 		next.Again = plan.Earliest(in.Now, next.Again, in.Checked.Next)
@@ -135,7 +135,7 @@ func awaitWorkloads(in *Input) Next {
 
 // workloadsLate is when the workloads have had their time, and this process has looked at them since it leads.
 func (v *View) workloadsLate() deadline {
-	if v.Checked == nil || v.Checked.For != fleet.CheckWorkloads || v.Checked.Well() {
+	if v.Checked == nil || v.Checked.For != fleet.CheckWorkloads || v.Checked.Passed() {
 		return deadline{}
 	}
 	return v.deadline(v.soaked(), v.Rules.Verify.Deadline)

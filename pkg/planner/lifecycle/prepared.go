@@ -25,7 +25,7 @@ func unstage(in *Input) Next {
 		return Next{}
 	}
 	c := in.stabilize()
-	c.end(marker.OutcomeGivenBack, r)
+	c.end(marker.OutcomeAbandoned, r)
 	return in.do(intent.ActStabilize, r, message, c).freeing(in.Slot)
 }
 

@@ -28,11 +28,11 @@ func prepareEnded(in *Input) Next {
 	switch {
 	case in.withdrawn():
 		// Also if the agent calls that an error: nothing failed.
-		return in.giveBack(plan.ReasonOfferWithdrawn, withdrawn(m), false)
+		return in.abandon(plan.ReasonOfferWithdrawn, withdrawn(m), false)
 	case in.answer() == marker.StateError:
-		return in.giveBack(plan.ReasonPrepareFailed, m.Report.Message, true)
+		return in.abandon(plan.ReasonPrepareFailed, m.Report.Message, true)
 	case m.Paused:
-		return in.giveBack(plan.ReasonPaused, "paused: "+orNoReason(m.PausedReason), false)
+		return in.abandon(plan.ReasonPaused, "paused: "+orNoReason(m.PausedReason), false)
 	}
 	return Next{}
 }
@@ -48,7 +48,7 @@ func prepareOverdue(in *Input) Next {
 		message += ": " + m.Report.Message
 	}
 	// What all agents lack is not this node's.
-	return in.giveBack(plan.ReasonPrepareDeadline, message, in.AgentReady || in.AgentsReady)
+	return in.abandon(plan.ReasonPrepareDeadline, message, in.AgentReady || in.AgentsReady)
 }
 
 func awaitPrepare(in *Input) Next {

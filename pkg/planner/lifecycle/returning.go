@@ -15,7 +15,7 @@ func returning(in *Input) Next {
 	failed := in.answer() == marker.StateError
 	switch {
 	case failed && in.inOldBoot():
-		return in.giveBack(plan.ReasonRebootFailed, m.Report.Message, true)
+		return in.abandon(plan.ReasonRebootFailed, m.Report.Message, true)
 	case in.confirmed() && in.Ready && (failed || m.Report.Current == m.Intent.Target):
 		return first(in, awaitPodsBack, awaitUncordonHooks, uncordon)
 	}

@@ -112,7 +112,7 @@ func finish(in *Input) Next {
 	r, message := plan.ReasonVerified, "Ready for the whole soak on the version that it ran before"
 	switch {
 	case target != "" && in.workloadsLate().passed:
-		r, message = plan.ReasonWorkloadsUnwell, in.Checked.Unwell+in.Checked.Failed
+		r, message = plan.ReasonWorkloadsUnwell, in.Checked.Problem+in.Checked.Failed
 		// It is the version's doing if they were seen, and no other node could be where their pods are missing.
 		c.fail(r, message, in.Checked.Failed == "" && !in.OthersOut)
 	case target != "":

@@ -24,9 +24,9 @@ func awaitVolumes(in *Input) Next {
 	found := in.Checked
 	seen := found != nil && found.For == fleet.CheckVolumes && !found.At.Before(since)
 	var over deadline
-	if seen && !found.Well() {
+	if seen && !found.Passed() {
 		if d.Drained == nil {
-			return in.beginVolumes(found.Unwell + found.Failed)
+			return in.beginVolumes(found.Problem + found.Failed)
 		}
 		over = in.deadline(*d.Drained, rules.Wait)
 	}
@@ -34,7 +34,7 @@ func awaitVolumes(in *Input) Next {
 	case over.passed && rules.OnTimeout != policy.Abort:
 		return Next{}
 	case over.passed:
-		return in.giveBack(plan.ReasonVolumesDeadline, found.Unwell+found.Failed+", "+rules.Wait.String()+" after the drain", true)
+		return in.abandon(plan.ReasonVolumesDeadline, found.Problem+found.Failed+", "+rules.Wait.String()+" after the drain", true)
 	}
 	check := plan.LiveCheck{For: fleet.CheckVolumes}
 	if seen {

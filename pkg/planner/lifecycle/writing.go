@@ -10,7 +10,7 @@ import (
 // unwritable is over while nothing is written to the node, since the last write to it failed, or is under way.
 func (v *View) unwritable() deadline {
 	w := v.WriteTrouble
-	if w == nil || w.Asking {
+	if w == nil || w.InFlight {
 		return deadline{over: w != nil}
 	}
 	return deadline{over: v.Now.Before(w.Until), again: w.Until}
@@ -34,7 +34,7 @@ func (v *View) unwritten(phase intent.Phase, message string, again time.Time) Ne
 	case lost.over:
 		next.Phase, next.Reason = intent.PhaseLost, plan.ReasonLost
 		next.Message = plan.Messagef("%s; no write to the Node has succeeded since %s: it counts as Lost until one does, or it is deleted", w.Message, plan.Clock(w.Since))
-	case w.Asking:
+	case w.InFlight:
 		next.Message = plan.Messagef("%s; a write is under way; what waits: %s", w.Message, message)
 	default:
 		next.Message = plan.Messagef("%s; the next write is tried after %s; what waits: %s", w.Message, plan.Clock(w.Until), message).Until(w.Until)
@@ -50,8 +50,8 @@ func (v *View) Mistrust() plan.Refusal {
 	if w == nil {
 		return plan.Refusal{}
 	}
-	return plan.Refusal{Reason: plan.ReasonWriteFailing, Again: w.Calm, Silent: true,
-		Message: plan.Messagef("%s; if no other write fails the node may be taken out of service after %s", w.Message, plan.Clock(w.Calm)).Until(w.Calm)}
+	return plan.Refusal{Reason: plan.ReasonWriteFailing, Again: w.ClearAt, Silent: true,
+		Message: plan.Messagef("%s; if no other write fails the node may be taken out of service after %s", w.Message, plan.Clock(w.ClearAt)).Until(w.ClearAt)}
 }
 
 // OutOfReach reports whether a node that is disrupted, or holds a slot, could not be written to for so long that it counts
