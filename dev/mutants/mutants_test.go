@@ -72,21 +72,24 @@ func TestSample(t *testing.T) {
 	fates := map[string]string{
 		"for i := 0; i < len(ages); {":      "noticed",
 		"for i := 0; i <= len(ages); i++ {": "noticed",
-		"if ages[i] > 18 {":                 "survived",
+		"if ages[i] > grown {":              "survived",
+		"const grown = 17":                  "survived",
+		"const grown = 0":                   "noticed",
 		"return *new(int)":                  "noticed",
 	}
 	chosen := slices.DeleteFunc(all, func(m Mutation) bool { return fates[m.New] == "" })
 	assert.Equal(t, len(chosen), len(fates))
-	broken := chosen[0]
-	broken.by = "(" + broken.by
+	unformed := chosen[len(chosen)-1]
+	untyped := unformed
+	unformed.by, untyped.by = "(", `"a"`
 	got := map[string]string{}
-	tally, err := m.Run(t.Context(), append([]Mutation{broken}, chosen...), len(chosen), func(m Mutation, survived bool) {
+	tally, err := m.Run(t.Context(), append([]Mutation{unformed, untyped}, chosen...), len(chosen), func(m Mutation, survived bool) {
 		got[m.New] = map[bool]string{true: "survived", false: "noticed"}[survived]
 	})
 	assert.NilError(t, err)
 	assert.DeepEqual(t, got, fates)
-	assert.Equal(t, tally, Tally{Noticed: 3, Survived: 1, NotCompiled: 1})
-	assert.Equal(t, tally.Share(), 75.0)
+	assert.Equal(t, tally, Tally{Noticed: 4, Survived: 2, NotCompiled: 2})
+	assert.Equal(t, Tally{Noticed: 3, Survived: 1, NotCompiled: 1}.Share(), 75.0)
 }
 
 // TestFailingTests: tests that fail without a mutation are no judge.
@@ -122,11 +125,11 @@ func TestEquivalent(t *testing.T) {
 	all, err := m.Mutations()
 	assert.NilError(t, err)
 	path := filepath.Join(t.TempDir(), "notes")
-	noted := "# A comment.\n\ngrown.go Grown\n- if ages[i] >= 18 {\n+ if ages[i] > 18 {\nNobody is 18.\n"
+	noted := "# A comment.\n\ngrown.go Grown\n- if ages[i] >= grown {\n+ if ages[i] > grown {\nNobody is 18.\n"
 	assert.NilError(t, os.WriteFile(path, []byte(noted), 0o600))
 	m.Equivalents, err = LoadEquivalents(path)
 	assert.NilError(t, err)
-	const mutation = "grown.go Grown\n- if ages[i] >= 18 {\n+ if ages[i] > 18 {"
+	const mutation = "grown.go Grown\n- if ages[i] >= grown {\n+ if ages[i] > grown {"
 	assert.DeepEqual(t, m.Equivalents, map[string]string{mutation: "Nobody is 18."})
 	rest, err := m.Mutations()
 	assert.NilError(t, err)

@@ -26,6 +26,8 @@ type Mutation struct {
 	source   string
 	from, to int
 	by       string
+	// function is what the piece is in; nil if that can't be switched.
+	function *function
 }
 
 // String is FILE FUNCTION, - OLD and + NEW on three lines.
@@ -45,7 +47,7 @@ func Find(root, file string) ([]Mutation, error) {
 	if err != nil {
 		return nil, errors.Wrap(err, "parsing")
 	}
-	f := finder{file: set.File(parsed.Pos()), name: file, source: string(source)}
+	f := finder{file: set.File(parsed.Pos()), name: file, source: string(source), pkg: parsed.Name.Name}
 	for _, d := range parsed.Decls {
 		switch d := d.(type) {
 		case *ast.FuncDecl:
@@ -54,12 +56,13 @@ func Find(root, file string) ([]Mutation, error) {
 				f.in = strings.TrimLeft(f.text(d.Recv.List[0].Type), "*") + "." + f.in
 			}
 			if d.Body != nil {
+				f.function = f.switchable(d)
 				f.walk(d.Body, d.Type)
 			}
 		case *ast.GenDecl:
 			for _, s := range d.Specs {
 				if s, ok := s.(*ast.ValueSpec); ok {
-					f.in = s.Names[0].Name
+					f.in, f.function = s.Names[0].Name, nil
 					f.walk(s, nil)
 				}
 			}
@@ -76,9 +79,10 @@ func Find(root, file string) ([]Mutation, error) {
 }
 
 type finder struct {
-	file             *token.File
-	name, in, source string
-	found            []Mutation
+	file                  *token.File
+	name, pkg, in, source string
+	function              *function
+	found                 []Mutation
 }
 
 func (f *finder) text(n ast.Node) string {
@@ -94,7 +98,7 @@ func (f *finder) replace(from, to token.Pos, by ...string) {
 		f.found = append(f.found, Mutation{
 			File: f.name, Func: f.in, Line: f.file.Line(from),
 			Old: oneLine(f.source[first:last]), New: oneLine(f.source[first:at] + b + f.source[end:last]),
-			source: f.source, from: at, to: end, by: b,
+			source: f.source, from: at, to: end, by: b, function: f.function,
 		})
 	}
 }
