@@ -67,5 +67,19 @@ func TestReasons(t *testing.T) {
 		assert.Assert(t, slices.Contains(plan.Reasons(), plan.Reason(value)), value)
 		assert.Assert(t, used[name] > 0, "nothing uses %s", name)
 	}
-	assert.Assert(t, plan.ReasonLost.Troubling() && !plan.ReasonUpToDate.Troubling())
+}
+
+// Few reasons pass by themselves, and a node waits by those that are no step's, but for that it is up to date.
+func TestKindsOfReasons(t *testing.T) {
+	of := func(is func(plan.Reason) bool) []plan.Reason {
+		return slices.DeleteFunc(plan.Reasons(), func(r plan.Reason) bool { return !is(r) })
+	}
+	assert.DeepEqual(t, of(plan.Reason.Passing), []plan.Reason{plan.ReasonAlertsUnknown, plan.ReasonLooking})
+	assert.DeepEqual(t, of(plan.Reason.Patient), []plan.Reason{plan.ReasonBudgetBlocks, plan.ReasonPodProtected, plan.ReasonEvictionBlocked, plan.ReasonWriteFailing})
+	for r, waits := range map[plan.Reason]bool{plan.ReasonMarksUnreadable: true, plan.ReasonLeaving: true, plan.ReasonUpToDate: false, plan.ReasonManaged: false, plan.ReasonNodeGone: false} {
+		assert.Equal(t, r.Waits(), waits, "%s", r)
+	}
+	for r, troubling := range map[plan.Reason]bool{plan.ReasonLost: true, plan.ReasonUpToDate: false, plan.ReasonVersionStopped: false} {
+		assert.Equal(t, r.Troubling(), troubling, "%s", r)
+	}
 }
