@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"os"
 	"sync"
 	"testing"
 	"time"
@@ -74,8 +73,7 @@ func (m *machine) halt() {
 // writes counts successful writes to one Node (all Nodes if name is empty), but for kubelets' status.
 func (f *testFleet) writes(name string) int {
 	f.t.Helper()
-	file, err := os.Open(f.audit)
-	assert.NilError(f.t, err)
+	file := f.audit()
 	defer file.Close()
 	count := 0
 	lines := bufio.NewScanner(file)

@@ -36,6 +36,11 @@ const (
 	bound = 90 * time.Second
 )
 
+// plane is the API server of all tests. Each begins with nothing on it and takes away what it made.
+var plane = controlplane.Shared{Config: controlplane.Config{AuditLog: true}}
+
+func TestMain(m *testing.M) { os.Exit(plane.Main(m)) }
+
 // testFleet is a fleet on a real API server: real controller, real agents, simulated hosts, and a
 // kubelet that only says what it must.
 type testFleet struct {
@@ -45,14 +50,15 @@ type testFleet struct {
 	repo      *hostsim.Repo
 	machines  map[string]*machine
 	namespace string
-	audit     string
+	// audit is what the API server logged since the test began.
+	audit func() io.ReadCloser
 	log       logrus.FieldLogger
 }
 
 func newFleet(t *testing.T, names ...string) *testFleet {
 	t.Helper()
-	plane := controlplane.ForTest(t, controlplane.Config{AuditLog: true})
-	config := plane.AdminConfig()
+	server := plane.Get(t)
+	config := server.AdminConfig()
 	config.QPS, config.Burst = -1, -1
 	client, err := kubernetes.NewForConfig(config)
 	assert.NilError(t, err)
@@ -61,9 +67,19 @@ func newFleet(t *testing.T, names ...string) *testFleet {
 	if testing.Verbose() {
 		log.SetOutput(os.Stderr)
 	}
-	f := &testFleet{t: t, client: client, config: config, repo: &hostsim.Repo{}, machines: map[string]*machine{}, namespace: "bottlerocket", audit: plane.AuditLog(), log: log}
+	f := &testFleet{t: t, client: client, config: config, repo: &hostsim.Repo{}, machines: map[string]*machine{}, namespace: "bottlerocket", log: log}
 	_, err = client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: f.namespace}}, metav1.CreateOptions{})
+	assert.Assert(t, err == nil || apierrors.IsAlreadyExists(err), "%v", err)
+	t.Cleanup(f.wipe)
+	logged, err := os.Stat(server.AuditLog())
 	assert.NilError(t, err)
+	f.audit = func() io.ReadCloser {
+		file, err := os.Open(server.AuditLog())
+		assert.NilError(t, err)
+		_, err = file.Seek(logged.Size(), io.SeekStart)
+		assert.NilError(t, err)
+		return file
+	}
 	f.release(v1)
 	for _, name := range names {
 		f.add(name)
@@ -74,6 +90,32 @@ func newFleet(t *testing.T, names ...string) *testFleet {
 		}
 	})
 	return f
+}
+
+// wipe takes away all that a test leaves on the API server.
+func (f *testFleet) wipe() {
+	ctx, now, all := context.Background(), metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}, metav1.ListOptions{}
+	core, apps, admission := f.client.CoreV1(), f.client.AppsV1(), f.client.AdmissionregistrationV1()
+	assert.Check(f.t, admission.ValidatingAdmissionPolicyBindings().DeleteCollection(ctx, now, all))
+	assert.Check(f.t, admission.ValidatingAdmissionPolicies().DeleteCollection(ctx, now, all))
+	pods, err := core.Pods("").List(ctx, all)
+	assert.Check(f.t, err)
+	for _, p := range pods.Items {
+		if len(p.Finalizers) > 0 {
+			_, err := core.Pods(p.Namespace).Patch(ctx, p.Name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+			assert.Check(f.t, err == nil || apierrors.IsNotFound(err), "%v", err)
+		}
+	}
+	for _, namespace := range []string{f.namespace, "default"} {
+		assert.Check(f.t, core.Pods(namespace).DeleteCollection(ctx, now, all))
+		assert.Check(f.t, core.ConfigMaps(namespace).DeleteCollection(ctx, now, all))
+		assert.Check(f.t, core.Events(namespace).DeleteCollection(ctx, now, all))
+		assert.Check(f.t, f.client.CoordinationV1().Leases(namespace).DeleteCollection(ctx, now, all))
+		assert.Check(f.t, f.client.PolicyV1().PodDisruptionBudgets(namespace).DeleteCollection(ctx, now, all))
+		assert.Check(f.t, apps.StatefulSets(namespace).DeleteCollection(ctx, now, all))
+	}
+	assert.Check(f.t, core.Nodes().DeleteCollection(ctx, now, all))
+	assert.Check(f.t, f.client.StorageV1().VolumeAttachments().DeleteCollection(ctx, now, all))
 }
 
 func (f *testFleet) release(version string) {

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -73,8 +72,7 @@ func (f *testFleet) everCordoned() func(node string) bool {
 // lists counts the controller's lists of pods of single nodes and of PodDisruptionBudgets.
 func (f *testFleet) lists() int {
 	f.t.Helper()
-	file, err := os.Open(f.audit)
-	assert.NilError(f.t, err)
+	file := f.audit()
 	defer file.Close()
 	count := 0
 	lines := bufio.NewScanner(file)
