@@ -52,7 +52,7 @@ type testFleet struct {
 	namespace string
 	// audit is what the API server logged since the test began.
 	audit func() io.ReadCloser
-	log       logrus.FieldLogger
+	log   logrus.FieldLogger
 }
 
 func newFleet(t *testing.T, names ...string) *testFleet {

@@ -82,7 +82,7 @@ func TestMessage(t *testing.T) {
 
 // A plan is printed with what is wrong for many nodes at the top, and a row for each node.
 func TestString(t *testing.T) {
-	p := plan.Plan{InHands: 3, Lent: 1, Limit: 2, Others: 1, PolicyProblem: "line 2", Unwalled: "no wall", Warnings: []string{"odd\x1b"},
+	p := plan.Plan{InHands: 3, Lent: 1, Limit: 2, Others: 1, PolicyProblem: "line 2", AdmissionProblem: "no wall", Warnings: []string{"odd\x1b"},
 		Stopped: []plan.StoppedVersion{{Version: "1.2.0", Message: plan.Text("1.2.0 failed")}},
 		Nodes: []plan.Decision{
 			{Node: "a", Phase: intent.PhaseIdle, Reason: plan.ReasonUpToDate, Message: plan.Text("one\nline")},
@@ -142,7 +142,7 @@ func TestLastShown(t *testing.T) {
 		{"a failure of which another was told since", marker.Marks{History: attempt(marker.OutcomeFailed, "PrepareFailed"), Failure: &marker.Failure{Message: "x", At: now.Add(1)}},
 			"Finish 2026-09-20T10:00:00Z PrepareFailed", "the attempt at 1.2.0 was abandoned"},
 		{"a failure that was forgotten", marker.Marks{History: attempt(marker.OutcomeFailed, "PrepareFailed")}, "Finish 2026-09-20T10:00:00Z PrepareFailed", "the attempt at 1.2.0 was abandoned"},
-		{"one given back", marker.Marks{History: attempt(marker.OutcomeGivenBack, "Paused"), Failure: failure}, "Finish 2026-09-20T10:00:00Z Paused", "the attempt at 1.2.0 was abandoned"},
+		{"one given back", marker.Marks{History: attempt(marker.OutcomeAbandoned, "Paused"), Failure: failure}, "Finish 2026-09-20T10:00:00Z Paused", "the attempt at 1.2.0 was abandoned"},
 		{"an end by any reason", marker.Marks{History: attempt(marker.OutcomeUpdated, string(plan.Reasons()[0]))},
 			"Finish 2026-09-20T10:00:00Z " + string(plan.Reasons()[0]), "updated to 1.2.0"},
 		{"an end by a reason of another build", marker.Marks{History: attempt(marker.OutcomeFailed, "New")}, "", ""},
@@ -165,7 +165,7 @@ func TestStepShown(t *testing.T) {
 		shown bool
 	}{
 		{plan.Step{Act: intent.ActCordon, Change: c}, true}, {plan.Step{Act: intent.ActReboot, Change: c}, true}, {plan.Step{Act: intent.ActReturn, Change: c}, true},
-		{plan.Step{Act: intent.ActGiveBack, Change: c}, true}, {plan.Step{Act: intent.ActSetAside, Change: c}, true},
+		{plan.Step{Act: intent.ActAbandon, Change: c}, true}, {plan.Step{Act: intent.ActUncordon, Change: c}, true},
 		{plan.Step{Act: intent.ActFinish, Change: ended}, true}, {plan.Step{Act: intent.ActSoak, Change: ended}, true},
 		{plan.Step{Act: intent.ActFinish, Change: c}, false}, {plan.Step{Act: intent.ActSoak, Change: c}, false},
 		{plan.Step{Act: intent.ActNote, Change: c}, false}, {plan.Step{Act: intent.ActDrain}, false},

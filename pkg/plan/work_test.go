@@ -73,7 +73,7 @@ func carryOut(p plan.Plan, fail ...plan.TaskKind) []string {
 // needs it and no more.
 func TestOrderOfTheWork(t *testing.T) {
 	p := plan.Plan{RecordPolicy: true, Saw: []string{"1.2.0"}, Named: []string{"1.1.0", "1.2.0"}, AskAlerts: true, Steps: []plan.Step{
-		{Node: "a", UID: "uid-a", Act: intent.ActGiveBack, Change: &plan.Change{}, FreesSlot: true},
+		{Node: "a", UID: "uid-a", Act: intent.ActAbandon, Change: &plan.Change{}, FreesSlot: true},
 		{Node: "b", UID: "uid-b", Act: intent.ActReboot, Change: &plan.Change{}, Before: plan.LookEmpty},
 		{Node: "c", UID: "uid-c", Act: intent.ActLook},
 		{Node: "d", UID: "uid-d", Act: intent.ActDrain},
