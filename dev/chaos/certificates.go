@@ -51,7 +51,7 @@ func (w *world) expireAuthority(ctx context.Context, _ Strike) (string, error) {
 		s.Data = map[string][]byte{"ca.crt": cert, "ca.key": key}
 		s.Data["tls.crt"], s.Data["tls.key"], err = ended(&ca)
 		return err
-	}, func() { w.Kill(proxy, "") })
+	}, func() { w.Kill(proxy) })
 }
 
 // expire changes the Secret and waits until the proxies have put a certificate there that is valid.

@@ -107,9 +107,6 @@ func (m *Machine) Socket() string { return m.socket }
 // BootIDFile is the path of a file with the boot ID, as the kernel shows it.
 func (m *Machine) BootIDFile() string { return m.path("boot_id") }
 
-// NodeUID is the UID of its Node.
-func (m *Machine) NodeUID() types.UID { return m.uid }
-
 func (m *Machine) path(name string) string { return filepath.Join(m.dir, name) }
 
 // hostIP is an address that looks like one; nobody listens there.

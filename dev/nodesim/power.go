@@ -120,18 +120,6 @@ func (m *Machine) Reboot(ctx context.Context, down time.Duration) error {
 	return m.PowerOn(ctx)
 }
 
-// RestartHostAPI is a restart of the host's API server: connections are cut, and a new socket stands in
-// the place of the old one, which leads nowhere from now on.
-func (m *Machine) RestartHostAPI() error {
-	m.powerMu.Lock()
-	defer m.powerMu.Unlock()
-	if !m.Up() {
-		return errors.Errorf("machine %q has no power", m.name)
-	}
-	_ = m.server.Close()
-	return errors.WithMessagef(m.server.Serve(m.socket), "serving the host API of %q", m.name)
-}
-
 // onReboot is the host's call after it accepted a reboot.
 func (m *Machine) onReboot() {
 	m.mu.Lock()

@@ -49,8 +49,6 @@ type Config struct {
 	Args map[string][]string
 	// Policy is the policy file that Install puts in force; empty is none.
 	Policy string
-	// GracePeriod is how long a silent node stays Ready; zero is the controller manager's default.
-	GracePeriod time.Duration
 	// Reboot is how machines reboot; Latencies how long their hosts take for a command.
 	Reboot    nodesim.Reboot
 	Latencies hostsim.Latencies
@@ -62,8 +60,6 @@ type Config struct {
 	AuthorityDir string
 	// Kubernetes is the version; empty takes the default.
 	Kubernetes string
-	// NoWatchList makes the API server refuse streaming lists.
-	NoWatchList bool
 	// AuditPolicy says what the audit log holds; empty is who did what, without objects.
 	AuditPolicy string
 	// AgentProxy is the address at which the agent on a node finds the proxies, for a network that can
@@ -113,7 +109,7 @@ func Start(ctx context.Context, config Config) (_ *Cluster, err error) {
 	if c.Plane, err = controlplane.Start(ctx, controlplane.Config{
 		Binaries: binaries, Dir: config.Dir, Port: config.Port, AuthorityDir: config.AuthorityDir,
 		ControllerManager: true, Scheduler: true, AuditLog: true,
-		NodeMonitorGracePeriod: config.GracePeriod, NoWatchList: config.NoWatchList, AuditPolicy: config.AuditPolicy,
+		AuditPolicy:    config.AuditPolicy,
 		APIServerFlags: []string{"--egress-selector-config-file=" + c.network.config()},
 	}); err != nil {
 		return nil, err
@@ -225,12 +221,9 @@ func (c *Cluster) Pods(ctx context.Context, what string) ([]corev1.Pod, error) {
 	return list.Items, nil
 }
 
-// Kill ends all processes of one component with SIGKILL, on one node or, if node is empty, on all, and
-// returns how many ran.
-func (c *Cluster) Kill(what, node string) int {
-	return c.Fleet.Kill(func(p *corev1.Pod) bool {
-		return p.Labels[component] == what && (node == "" || p.Spec.NodeName == node)
-	})
+// Kill ends all processes of one component with SIGKILL, and returns how many ran.
+func (c *Cluster) Kill(what string) int {
+	return c.Fleet.Kill(func(p *corev1.Pod) bool { return p.Labels[component] == what })
 }
 
 // ProxyURL is where agents find the proxies.

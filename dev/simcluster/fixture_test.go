@@ -15,6 +15,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/controlplane"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/hostsim"
@@ -42,15 +43,22 @@ const (
 	bound = 3 * time.Minute
 )
 
+// span is a time from its begin to its end.
+type span struct{ from, to time.Time }
+
+func (s span) covers(t time.Time) bool { return !t.Before(s.from) && !t.After(s.to) }
+
 // world is one cluster with the operator at work, for all tests of the package. Each test leaves it with
 // all nodes at rest on the newest version.
 type world struct {
 	*simcluster.Cluster
 	// released counts releases, all but the first one after the start.
 	released int
-	// outages are the times without an API server that tests made.
-	outages []outage
-	seen    *nodesim.Observer
+	// gone are the times in which the operator was taken off.
+	gone []span
+	// before are the Nodes as they were before the operator came, by name.
+	before map[string]string
+	seen   *nodesim.Observer
 }
 
 var shared struct {
@@ -133,6 +141,9 @@ func start(ctx context.Context) (_ *world, err error) {
 	if err := simcluster.Await(ctx, "all nodes take pods", bound, func() (bool, error) { return w.pinnedReady(ctx) }); err != nil {
 		return nil, err
 	}
+	if err := w.noteNodes(ctx); err != nil {
+		return nil, err
+	}
 	if err := w.Install(ctx); err != nil {
 		return nil, err
 	}
@@ -144,6 +155,24 @@ func start(ctx context.Context) (_ *world, err error) {
 	}
 	w.seen = nodesim.Observe(ctx, w.Client)
 	return w, nil
+}
+
+// noteNodes gives one node what its user may have on it, a mark for others among it, and notes how all of them are.
+func (w *world) noteNodes(ctx context.Context) error {
+	patch := fmt.Sprintf(`{"metadata":{"labels":{%q:"mine"},"annotations":{%q:"false","bottlerocket.aws/note":"of a newer operator"}},`+
+		`"spec":{"taints":[{"key":"example.com/gpu","value":"yes","effect":"PreferNoSchedule"}]}}`, marker.LabelExcluded, marker.AnnotationScaleDown)
+	if _, err := w.Client.CoreV1().Nodes().Patch(ctx, w.Fleet.Machines()[0].Name(), types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
+		return err
+	}
+	list, err := w.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	w.before = map[string]string{}
+	for i := range list.Items {
+		w.before[list.Items[i].Name] = bare(&list.Items[i])
+	}
+	return nil
 }
 
 // pin keeps one pod on a node: evicted, another waits until the node takes it again.
@@ -288,6 +317,15 @@ func (w *world) dump(t *testing.T) {
 			t.Logf("%s:\n%s", name, process.LogTail(filepath.Join(w.Fleet.Logs(), name), 8192))
 		}
 	}
+}
+
+// annotate writes a JSON value to an annotation of a node; null removes it.
+func (w *world) annotate(ctx context.Context, node string, key marker.Key, value string) error {
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%s}}}`, key, value)
+	return simcluster.Await(ctx, "an annotation of "+node+" is written", bound, func() (bool, error) {
+		_, err := w.Client.CoreV1().Nodes().Patch(ctx, node, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+		return err == nil, err
+	})
 }
 
 // log is all that one component's pods have said.

@@ -24,33 +24,12 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 )
 
-const (
-	// maxWrites is what one node's whole update may cost in writes to its Node.
-	maxWrites = 16
-	// idle is how long a fleet at rest is watched.
-	idle = 10 * time.Second
-)
+// maxWrites is what one node's whole update may cost in writes to its Node.
+const maxWrites = 16
 
-// One node's update, with nothing blocking, costs at most maxWrites writes to its Node.
-func TestWritesPerNode(t *testing.T) {
-	w := inWorld(t)
-	released := time.Now()
-	w.rollout(t, nil)
-	writes := map[string]int{}
-	for _, r := range operator(w.requests(t, released)) {
-		if r.resource() == "nodes" && r.writes() && r.succeeded() {
-			writes[r.Object.Name]++
-		}
-	}
-	assert.Check(t, len(writes) == nodeCount, "%v", writes)
-	for node, n := range writes {
-		t.Logf("%s: %d writes", node, n)
-		assert.Check(t, n <= maxWrites, "%d writes to %s", n, node)
-	}
-}
-
-// Nodes that are labelled as the first operator's README said get an agent, and are updated like all others.
-func TestFirstOperatorsLabel(t *testing.T) {
+// Nodes are updated one after the other, each with one reboot and at most maxWrites writes to its Node. Those that are
+// labelled as the first operator's README said get an agent like all others.
+func TestRollout(t *testing.T) {
 	w := inWorld(t)
 	label := func(args ...string) {
 		t.Helper()
@@ -61,43 +40,21 @@ func TestFirstOperatorsLabel(t *testing.T) {
 	label("node-1", first+"=1.0.0")
 	label("node-1", now+"-")
 	label("node-2", now+"=1.0.0")
+	began := time.Now()
 	w.rollout(t, nil)
+	writes := map[string]int{}
+	for _, r := range operator(w.requests(t, began)) {
+		if r.resource() == "nodes" && r.writes() && r.succeeded() {
+			writes[r.Object.Name]++
+		}
+	}
+	assert.Check(t, len(writes) == nodeCount, "%v", writes)
+	for node, n := range writes {
+		assert.Check(t, n <= maxWrites, "%d writes to %s", n, node)
+	}
 	label("--all", now+"=2.0.0")
 	label("--all", first+"-")
 	assert.NilError(t, w.awaitRest(t.Context()))
-}
-
-// A fleet at rest is not written to; the Lease is renewed at its pace.
-func TestIdleFleetIsNotWrittenTo(t *testing.T) {
-	w := inWorld(t)
-	// Events are written a little later than what they tell of, and pods that came back may still be told of.
-	quiet := time.Now()
-	assert.NilError(t, simcluster.Await(t.Context(), "the last rollout is over", bound, func() (bool, error) {
-		for _, r := range operator(w.requests(t, quiet)) {
-			if r.writes() && r.resource() != "leases" && r.resource() != "tokenreviews" {
-				quiet = r.Received.Time.Add(time.Microsecond)
-			}
-		}
-		return time.Since(quiet) > 2*time.Second, nil
-	}))
-	began := time.Now()
-	renewals, others := 0, map[string]int{}
-	assert.NilError(t, simcluster.Await(t.Context(), "the fleet has been idle for long", 2*idle, func() (bool, error) {
-		return time.Since(began) > idle, nil
-	}))
-	for _, r := range operator(w.requests(t, began)) {
-		switch {
-		case r.resource() == "leases" && r.writes():
-			renewals++
-		case r.writes() && r.resource() != "tokenreviews":
-			t.Errorf("at rest: %s", r)
-		default:
-			others[strings.TrimPrefix(r.User.Username, "system:serviceaccount:bottlerocket:")+" "+r.Verb+" "+r.resource()]++
-		}
-	}
-	most := int(time.Since(began)/renewal) + 1
-	assert.Check(t, renewals > 0 && renewals <= most, "%d renewals, of at most %d", renewals, most)
-	t.Logf("at rest for %s: %d renewals, besides %v", idle, renewals, others)
 }
 
 // The manifest's roles let controller and proxy do what they do in a rollout and nothing else; agents have
@@ -120,12 +77,12 @@ func TestRolesAreWhatIsUsed(t *testing.T) {
 	}
 	used, walled := map[string]map[manifest.Grant]bool{account(controller): {}, account(proxy): {}}, map[string]bool{}
 	for _, r := range operator(all) {
-		// An API server that has just started knows of no roles yet.
-		starting := slices.ContainsFunc(w.outages, func(o outage) bool { return o.covers(r.Received.Time) })
+		// When the operator is taken off its roles may go before its pods.
+		gone := slices.ContainsFunc(w.gone, func(s span) bool { return s.covers(r.Received.Time) })
 		// Each account asks for what its admission policies are to refuse.
 		wall := r.dry()
 		walled[r.User.Username] = walled[r.User.Username] || wall && r.Answer.Code == http.StatusForbidden
-		assert.Check(t, starting || wall || r.Answer.Code != http.StatusForbidden && r.Answer.Code != http.StatusUnauthorized, "refused: %s", r)
+		assert.Check(t, gone || wall || r.Answer.Code != http.StatusForbidden && r.Answer.Code != http.StatusUnauthorized, "refused: %s", r)
 		if used[r.User.Username] == nil {
 			t.Errorf("by an account of its own: %s", r)
 			continue
