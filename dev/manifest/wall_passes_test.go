@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"gotest.tools/v3/assert"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -94,6 +93,10 @@ func TestWallLetsObjectsThrough(t *testing.T) {
 	}
 	// With what drain.gracePeriod needs.
 	w.apply(t, string(further(t, "grace-period.yaml")))
+	defer func() {
+		w.kubectl(t, string(further(t, "grace-period.yaml")), "delete")
+		await(t, "the right is forgotten", func() bool { return byPolicy(evict(new(int64(1)))) })
+	}()
 	for _, grace := range []*int64{new(int64(1)), new(int64(600))} {
 		await(t, "the right is known", func() bool { return evict(grace) == nil })
 		assert.Check(t, remove(grace))
@@ -103,11 +106,11 @@ func TestWallLetsObjectsThrough(t *testing.T) {
 	assert.Check(t, w.admin.CoreV1().Pods(metav1.NamespaceDefault).Delete(t.Context(), wallPod, dry))
 
 	_, err := c.CoreV1().ConfigMaps(Namespace).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: kube.StateConfigMap}}, metav1.CreateOptions{})
-	assert.Check(t, err)
+	created(t, err)
 	_, err = c.CoordinationV1().Leases(Namespace).Create(t.Context(), &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: kube.LeaseName}}, metav1.CreateOptions{})
-	assert.Check(t, err)
+	created(t, err)
 	_, err = w.admin.CoreV1().ConfigMaps(Namespace).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: kube.PolicyConfigMap}}, metav1.CreateOptions{})
-	assert.Check(t, err)
+	created(t, err)
 
 	// Events as the product writes them: many alike, so that the last ones are changed ones, and as long as they get.
 	events := kube.NewEvents(t.Context(), c, Namespace, strings.Repeat("h", 253))
@@ -132,9 +135,10 @@ func TestWallLetsObjectsThrough(t *testing.T) {
 	})
 }
 
-// A kubelet may put tens of thousands of annotations and labels on its Node. To judge a write there takes no longer
-// than to write, and neither account is refused its own keys, nor let at those of others.
-func TestWallCostsLittle(t *testing.T) {
+// A kubelet may put tens of thousands of annotations and labels on its Node. Neither account is refused its own keys
+// there, nor let at those of others. What judging costs is bounded by the API server: it refuses a write whose policies
+// take more than their budget.
+func TestWallOnACrowdedNode(t *testing.T) {
 	w := newWall(t, Namespace)
 	short := func(n int) map[string]string {
 		const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
@@ -145,10 +149,9 @@ func TestWallCostsLittle(t *testing.T) {
 		return m
 	}
 	own := map[string]marker.Key{Proxy: marker.KeyBootID, Controller: marker.KeyIntentID}
-	patch := func(client kubernetes.Interface, node, body string) (time.Duration, error) {
-		began := time.Now()
+	patch := func(client kubernetes.Interface, node, body string) error {
 		_, err := client.CoreV1().Nodes().Patch(t.Context(), node, types.MergePatchType, []byte(body), metav1.PatchOptions{})
-		return time.Since(began), err
+		return err
 	}
 	for _, burden := range []metav1.ObjectMeta{
 		{Name: "just-looked-at", Annotations: short(990), Labels: short(990)},
@@ -158,23 +161,18 @@ func TestWallCostsLittle(t *testing.T) {
 		t.Run(burden.Name, func(t *testing.T) {
 			_, err := w.admin.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: burden}, metav1.CreateOptions{})
 			assert.NilError(t, err)
-			healthy, err := patch(w.admin, burden.Name, setAnnotation("example.com/theirs", "v"))
-			assert.NilError(t, err)
+			assert.NilError(t, patch(w.admin, burden.Name, setAnnotation("example.com/theirs", "v")))
 			for component, client := range w.users {
-				took, err := patch(client, burden.Name, setAnnotation(string(own[component]), "one"))
-				assert.NilError(t, err, component)
-				t.Logf("the %s's patch took %s, one that no policy judges %s", component, took, healthy)
-				assert.Check(t, took < 3*healthy+time.Second, component)
+				assert.NilError(t, patch(client, burden.Name, setAnnotation(string(own[component]), "one")), component)
 				for _, body := range []string{
 					`{"metadata":{"labels":{"example.com/new":"v","` + balancerLabel + `":"true"}}}`,
 					setAnnotation("example.com/theirs", nil),
 				} {
-					_, err := patch(client, burden.Name, body)
+					err := patch(client, burden.Name, body)
 					assert.Check(t, apierrors.IsForbidden(err), "%s by the %s: %v", body, component, err)
 				}
 			}
-			_, err = patch(w.users[Controller], burden.Name, `{"metadata":{"labels":{"`+balancerLabel+`":"true"}},"spec":{"unschedulable":true}}`)
-			assert.NilError(t, err)
+			assert.NilError(t, patch(w.users[Controller], burden.Name, `{"metadata":{"labels":{"`+balancerLabel+`":"true"}},"spec":{"unschedulable":true}}`))
 			assert.NilError(t, w.admin.CoreV1().Nodes().Delete(t.Context(), burden.Name, metav1.DeleteOptions{}))
 		})
 	}

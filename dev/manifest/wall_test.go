@@ -107,14 +107,24 @@ type wall struct {
 	pod       types.UID
 }
 
+// plane is one API server for all walls. It has no controller manager, which would change Nodes.
+var plane controlplane.Shared
+
+func TestMain(m *testing.M) { os.Exit(plane.Main(m)) }
+
+func newPlane(t *testing.T, namespace string) *wall {
+	t.Helper()
+	w := &wall{cp: plane.Get(t), users: map[string]kubernetes.Interface{}, namespace: namespace}
+	var err error
+	w.admin, err = kubernetes.NewForConfig(w.cp.AdminConfig())
+	assert.NilError(t, err)
+	return w
+}
+
 func newWall(t *testing.T, namespace string) *wall {
 	t.Helper()
-	cp := controlplane.ForTest(t, controlplane.Config{})
-	w := &wall{cp: cp, users: map[string]kubernetes.Interface{}, namespace: namespace}
+	w := newPlane(t, namespace)
 	w.apply(t, moved(t, namespace))
-	var err error
-	w.admin, err = kubernetes.NewForConfig(cp.AdminConfig())
-	assert.NilError(t, err)
 	for _, component := range []string{Proxy, Controller} {
 		w.users[component] = w.almighty(t, namespace, component)
 	}
@@ -129,11 +139,13 @@ func newWall(t *testing.T, namespace string) *wall {
 	return w
 }
 
-func (w *wall) apply(t *testing.T, text string) {
+func (w *wall) apply(t *testing.T, text string) { t.Helper(); w.kubectl(t, text, "apply") }
+
+func (w *wall) kubectl(t *testing.T, text, verb string) {
 	t.Helper()
-	apply := exec.Command(w.cp.Binaries().Kubectl, "--kubeconfig", w.cp.Kubeconfig(), "apply", "-f", "-")
-	apply.Stdin = strings.NewReader(text)
-	out, err := apply.CombinedOutput()
+	run := exec.Command(w.cp.Binaries().Kubectl, "--kubeconfig", w.cp.Kubeconfig(), verb, "-f", "-")
+	run.Stdin = strings.NewReader(text)
+	out, err := run.CombinedOutput()
 	assert.NilError(t, err, "%s", out)
 }
 
@@ -149,13 +161,11 @@ func (w *wall) almighty(t *testing.T, namespace, component string) kubernetes.In
 	_, err := w.admin.RbacV1().ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "anything"},
 		Rules: []rbacv1.PolicyRule{{APIGroups: []string{"*"}, Resources: []string{"*"},
 			Verbs: []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"}}}}, metav1.CreateOptions{})
-	if !apierrors.IsAlreadyExists(err) {
-		assert.NilError(t, err)
-	}
+	created(t, err)
 	_, err = w.admin.RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "anything-" + namespace + "-" + component}, Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, Name: user}},
 		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "anything"}}, metav1.CreateOptions{})
-	assert.NilError(t, err)
+	created(t, err)
 	config, err := w.cp.UserConfig(user, "system:serviceaccounts", "system:authenticated")
 	assert.NilError(t, err)
 	client, err := kubernetes.NewForConfig(config)
@@ -163,10 +173,30 @@ func (w *wall) almighty(t *testing.T, namespace, component string) kubernetes.In
 	return client
 }
 
-// fill makes what is attacked: a Node with things of others on it and one with many, a pod and an Event.
+// created holds that an object is there, also since another test.
+func created(t *testing.T, err error) {
+	t.Helper()
+	if !apierrors.IsAlreadyExists(err) {
+		assert.NilError(t, err)
+	}
+}
+
+// fill makes what is attacked, anew for each test: a Node with things of others on it and one with many, a pod and an
+// Event.
 func (w *wall) fill(t *testing.T) {
 	t.Helper()
-	_, err := w.admin.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: wallNode,
+	now := metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}
+	_, err := w.admin.CoreV1().Nodes().Patch(t.Context(), wallNode, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+	assert.Assert(t, err == nil || apierrors.IsNotFound(err), "%v", err)
+	for _, err := range []error{
+		w.admin.CoreV1().Nodes().DeleteCollection(t.Context(), now, metav1.ListOptions{}),
+		w.admin.CoreV1().Pods(metav1.NamespaceDefault).DeleteCollection(t.Context(), now, metav1.ListOptions{}),
+		w.admin.CoreV1().Events(metav1.NamespaceDefault).DeleteCollection(t.Context(), now, metav1.ListOptions{}),
+		w.admin.CoreV1().Events(w.namespace).DeleteCollection(t.Context(), now, metav1.ListOptions{}),
+	} {
+		assert.NilError(t, err)
+	}
+	_, err = w.admin.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: wallNode,
 		Labels: map[string]string{string(marker.KeyInterfaceVersion): "2.0.0", "example.com/theirs": "label"},
 		Annotations: map[string]string{"example.com/theirs": "kept", marker.Prefix + "newer": "kept", string(marker.KeyIntentID): "i", string(marker.KeyFailure): "{}",
 			string(marker.KeyBootID): "b", string(marker.KeyPaused): "why", string(marker.KeyRetry): "now"},
