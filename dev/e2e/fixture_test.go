@@ -104,6 +104,7 @@ func end() {
 // new one, so that a failure is that test's alone.
 func inWorld(t *testing.T) *world {
 	t.Helper()
+	controlplane.SkipIfShort(t)
 	if shared.spoiled {
 		end()
 	}
@@ -134,14 +135,6 @@ func running(t *testing.T) *world {
 		assert.NilError(t, err)
 	}
 	return shared.w
-}
-
-// long marks what a short run leaves out.
-func long(t *testing.T) {
-	t.Helper()
-	if testing.Short() {
-		t.Skip("not in a short run")
-	}
 }
 
 func start(ctx context.Context) error {

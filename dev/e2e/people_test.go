@@ -14,7 +14,6 @@ import (
 // Somebody drains a node in the middle of a rollout, while another one is updated: it stays theirs, and cordoned, until
 // they say otherwise (S5). Meanwhile it counts as one that is out of service, so nobody else goes (S1).
 func TestSomebodyDrains(t *testing.T) {
-	long(t)
 	w := inWorld(t)
 	boots, asked := w.machines()
 	home := w.home(t)
@@ -54,7 +53,6 @@ func TestSomebodyDrains(t *testing.T) {
 
 // Pods of the operator are deleted and restarted in the middle of a rollout.
 func TestPodsRestarted(t *testing.T) {
-	long(t)
 	w := inWorld(t)
 	boots, asked := w.machines()
 	w.release(t)

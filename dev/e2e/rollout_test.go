@@ -126,7 +126,6 @@ func TestRollout(t *testing.T) {
 
 // The pods run as the manifest says: by their objects, and by the kernel's word on their processes.
 func TestSecuritySettings(t *testing.T) {
-	long(t)
 	w := inWorld(t)
 	for _, component := range []string{manifest.Controller, manifest.Proxy, manifest.Agent} {
 		want, err := w.objects.Workload(component)
@@ -171,7 +170,6 @@ func TestSecuritySettings(t *testing.T) {
 // Agents reach the proxy by its Service with the token of their pod: all that is known of a node came
 // through there, and the API server never heard of an agent.
 func TestAgentsUseTheProxy(t *testing.T) {
-	long(t)
 	w := inWorld(t)
 	ca, err := w.Client.CoreV1().ConfigMaps(manifest.Namespace).Get(t.Context(), "update-operator-proxy-ca", metav1.GetOptions{})
 	assert.NilError(t, err)
@@ -241,7 +239,6 @@ func (w *world) users(t *testing.T) map[string]map[string]int {
 
 // The probes tell the truth: a pod that can't do its work isn't Ready, and is again when it can.
 func TestProbes(t *testing.T) {
-	long(t)
 	w := inWorld(t)
 	for _, component := range []string{manifest.Controller, manifest.Proxy, manifest.Agent} {
 		for _, p := range w.pods(t, component) {

@@ -39,7 +39,6 @@ func TestPowerCutOfTheController(t *testing.T) {
 // A node that boots the old version is given back and remembered; the others go on. It is tried again when
 // somebody says so.
 func TestRollback(t *testing.T) {
-	long(t)
 	w := inWorld(t)
 	bad := w.other(t)
 	assert.NilError(t, bad.Host.SetFaults(hostsim.Fault{ID: hostsim.F17, Version: version(w.released + 1)}))
@@ -68,7 +67,6 @@ func TestRollback(t *testing.T) {
 // A node never comes back: it is Lost and says so, the others go on (L2, L3), and it finishes by itself
 // when its power returns.
 func TestNeverComesBack(t *testing.T) {
-	long(t)
 	w := inWorld(t)
 	gone := w.other(t)
 	gone.StayDark(true)
@@ -96,7 +94,6 @@ func TestNeverComesBack(t *testing.T) {
 
 // The API server is killed in the middle of a rollout and started again.
 func TestAPIServerKilled(t *testing.T) {
-	long(t)
 	w := inWorld(t)
 	boots, asked := w.machines()
 	w.release(t)
@@ -112,7 +109,6 @@ func TestAPIServerKilled(t *testing.T) {
 
 // Kubelets are restarted under the agents, and the host's socket is replaced: in each phase on a node.
 func TestKubeletAndSocketRestarted(t *testing.T) {
-	long(t)
 	w := inWorld(t)
 	boots, asked := w.machines()
 	w.release(t)

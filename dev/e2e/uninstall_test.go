@@ -43,7 +43,6 @@ spec:
 // A pod that no eviction gets rid of is deleted where the policy says force and the right is given, and admission lets
 // that through.
 func TestForcedDrain(t *testing.T) {
-	long(t)
 	w := inWorld(t)
 	boots, asked := w.machines()
 	root, err := controlplane.Root()
@@ -91,7 +90,6 @@ func TestForcedDrain(t *testing.T) {
 // The operator is taken off in the middle of a rollout: every node is in service and carries nothing of it, and nothing
 // of it is left in the cluster. Installed again it goes on.
 func TestUninstalled(t *testing.T) {
-	long(t)
 	w := inWorld(t)
 	w.release(t)
 	w.reaches(t, anyNode, intent.PhaseDraining, intent.PhaseRebooting)

@@ -48,7 +48,6 @@ func before(t *testing.T, dir, name string) manifest.Objects {
 
 // The operator is upgraded in the middle of a rollout, and taken back in the middle of the next one.
 func TestUpgradeAndBack(t *testing.T) {
-	long(t)
 	w := inWorld(t)
 	const name = "localhost/bottlerocket-update-operator:before"
 	checkout := t.TempDir()

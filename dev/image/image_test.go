@@ -26,6 +26,9 @@ var machines = map[string]elf.Machine{"linux/amd64": elf.EM_X86_64, "linux/arm64
 
 // The real image, from the archive, for both platforms.
 func TestImage(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it compiles both commands for two platforms")
+	}
 	root, err := controlplane.Root()
 	assert.NilError(t, err)
 	content, err := Compile(context.Background(), root, t.TempDir(), "v0.0.0-test", Platforms)

@@ -292,14 +292,23 @@ func TestReadmeIsShort(t *testing.T) {
 	assert.Assert(t, strings.Count(page(t, readmePage), "\n") <= 150)
 }
 
-// Every target of make that a page names is there.
+// Every target of make that a page or a script names is there, and the lanes take as long as the Makefile says.
 func TestDocsTargets(t *testing.T) {
 	targets := map[string]bool{}
 	for _, m := range regexp.MustCompile(`(?m)^([a-z][a-z0-9-]*):`).FindAllStringSubmatch(page(t, "Makefile"), -1) {
 		targets[m[1]] = true
 	}
-	for _, of := range pages(t) {
-		for _, m := range regexp.MustCompile("(?m)(?:^|`)make((?: [a-z][a-z0-9-]*)+)").FindAllStringSubmatch(page(t, of), -1) {
+	for lane, time := range map[string]string{"make check": "in a minute", "make test": "in 10 minutes", "make evidence": "for hours", ".ci/run": "30 minutes"} {
+		says := page(t, ".ci/run")
+		if target, ok := strings.CutPrefix(lane, "make "); ok {
+			says = regexp.MustCompile("(?m)^" + target + ":.*$").FindString(page(t, "Makefile"))
+		}
+		assert.Check(t, strings.Contains(says, time), "%s: %s", lane, says)
+		row := regexp.MustCompile("(?m)^\\| `" + regexp.QuoteMeta(lane) + "`.*$").FindString(page(t, filepath.Join("docs", "development.md")))
+		assert.Check(t, strings.Contains(row, time), "%s: %s", lane, row)
+	}
+	for _, of := range append(pages(t), ".ci/run", "dev/evidence.sh") {
+		for _, m := range regexp.MustCompile("(?m)(?:^|`|step |' )make((?: [a-z][a-z0-9-]*)+)").FindAllStringSubmatch(page(t, of), -1) {
 			for _, target := range strings.Fields(m[1]) {
 				assert.Check(t, targets[target], "%s: make %s", of, target)
 			}

@@ -21,7 +21,6 @@ func main() {
 	lines := flag.Int("lines", 120, "how many lines of a failing run are shown; 0: all")
 	enough := flag.Int("enough", 3, "how many failing seeds end the search")
 	shrink := flag.Bool("shrink", true, "look for a smaller scenario that fails in the same way")
-	record := flag.String("record", "", "put the figures into this document too: docs/safety.md")
 	partial := flag.Bool("partial", false, "it is no failure that a kind of fault never struck")
 	digest := flag.Bool("digest", false, "print the digest of what the seeds do instead: the same for two versions that do the same")
 	transcript := flag.Bool("transcript", false, "print what the digest of the first seed is made of instead")
@@ -38,7 +37,7 @@ func main() {
 	if *replay != "" {
 		os.Exit(play(*replay, *lines))
 	}
-	os.Exit(search(*first, *seeds, *workers, *lines, *enough, *shrink, *partial, *record))
+	os.Exit(search(*first, *seeds, *workers, *lines, *enough, *shrink, *partial))
 }
 
 func play(path string, lines int) int {
@@ -61,7 +60,7 @@ func play(path string, lines int) int {
 	return 0
 }
 
-func search(first, seeds uint64, workers, lines, enough int, shrink, partial bool, record string) int {
+func search(first, seeds uint64, workers, lines, enough int, shrink, partial bool) int {
 	began := time.Now()
 	var failed []sim.Result
 	done, told := 0, began
@@ -81,15 +80,8 @@ func search(first, seeds uint64, workers, lines, enough int, shrink, partial boo
 		show(failed[0], lines, shrink)
 	}
 	took := time.Since(began)
-	line := fmt.Sprintf("%s; %s, %s for a seed on %d workers", f.String(), took.Round(time.Second),
+	fmt.Printf("%s; %s, %s for a seed on %d workers\n", f.String(), took.Round(time.Second),
 		(took * time.Duration(workers) / time.Duration(max(1, f.Seeds))).Round(100*time.Microsecond), workers)
-	fmt.Println(line)
-	if record != "" {
-		if err := sim.Record(record, "the simulation", strings.ReplaceAll(line, "; ", "\n")); err != nil {
-			fmt.Fprintln(os.Stderr, "sim:", err)
-			return 2
-		}
-	}
 	if never := f.Never(); len(never) > 0 && !partial {
 		fmt.Printf("never struck, or never looked at: %s\n", strings.Join(never, " "))
 		return 1

@@ -11,7 +11,11 @@ import (
 
 // What marks lose when they are put into terms makes no plan another one.
 func TestTermsChangeNoPlan(t *testing.T) {
-	m := New(Config{Nodes: 1, Controllers: 1, Budget: 1, Faults: 2, States: 20_000})
+	states := 20_000
+	if testing.Short() {
+		states /= 10
+	}
+	m := New(Config{Nodes: 1, Controllers: 1, Budget: 1, Faults: 2, States: states})
 	// The acts and reasons of a plan, and the reason why a node waits.
 	plan := func(r record, slot, drained bool) []plan.Reason {
 		c := column{cur: r, agent: agent{up: true}}
