@@ -134,7 +134,7 @@ func TestRights(t *testing.T) {
 			"/nodes " + nodeVerbs, "/persistentvolumeclaims get", "/pods list", "storage.k8s.io/volumeattachments list", "/pods/eviction create", "apps/daemonsets get",
 			"apps/deployments get", "apps/replicasets get", "apps/statefulsets get", "policy/poddisruptionbudgets list",
 			"bottlerocket:/configmaps create", "bottlerocket:/configmaps[update-state] get update", "bottlerocket:/pods watch",
-			"bottlerocket:/configmaps[update-acknowledged,update-policy] list watch", "bottlerocket:/events create patch",
+			"bottlerocket:/configmaps[update-acknowledged,update-pause,update-policy] list watch", "bottlerocket:/events create patch",
 			"bottlerocket:coordination.k8s.io/leases create",
 			"bottlerocket:coordination.k8s.io/leases[" + kube.LeaseName + "] get update",
 			"default:/events create patch",

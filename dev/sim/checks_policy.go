@@ -26,6 +26,8 @@ type told struct {
 	defaults policy.Settings
 	// set is the policy to go by, last the last good one.
 	set, last policy.Settings
+	// beside is the fleet's pause in PauseConfigMap.
+	beside *policy.Pause
 	// none: there is no policy, and nothing may start. good: there was one. absent: no file stands.
 	none, good, absent bool
 	acknowledged       map[string]string
@@ -52,6 +54,16 @@ func (t told) required() told {
 		t.set, t.none = t.last, true
 	}
 	return t
+}
+
+func (t *told) pause(cm *corev1.ConfigMap) {
+	t.beside = nil
+	if cm == nil {
+		return
+	}
+	if fleet := must(kube.ReadPauses(cm.Data)).Fleet; fleet != nil {
+		t.beside = &policy.Pause{Reason: fleet.Reason, InFlight: fleet.InFlight}
+	}
 }
 
 func (t *told) acknowledge(cm *corev1.ConfigMap) {
@@ -225,12 +237,15 @@ func closed(r *policy.Rules, at time.Time) string {
 	return ""
 }
 
-// paused says what pauses a node; nil if nothing does.
-func pauseOf(set *policy.Settings, n *corev1.Node) *policy.Pause {
-	if set.Pause != nil {
-		return set.Pause
+// pauses returns the pause that holds for a node; nil if none does.
+func (t *told) pauses(n *corev1.Node) *policy.Pause {
+	if t.beside != nil {
+		return t.beside
 	}
-	if g := groupOf(set, n); g != nil {
+	if t.set.Pause != nil {
+		return t.set.Pause
+	}
+	if g := groupOf(&t.set, n); g != nil {
 		return g.Pause
 	}
 	return nil
@@ -263,7 +278,7 @@ func (c *checks) forbidden(d *decision, n *corev1.Node, version string, cordon b
 	switch {
 	case d.none:
 		return "without a policy"
-	case pauseOf(&d.set, n) != nil, d.set.MaxUnavailable.None(), rules.MaxUnavailable.None():
+	case d.pauses(n) != nil, d.set.MaxUnavailable.None(), rules.MaxUnavailable.None():
 		return "in a pause"
 	case shut != "" && (cordon || shut == "in a freeze" || !rules.StageOutside):
 		return shut
@@ -398,7 +413,7 @@ func (c *checks) goesOn(actor string, n *corev1.Node) {
 	c.count("S6")
 	rules := rulesOf(&d.set, n)
 	why := c.noTarget(d, annotation(n, marker.KeyTargetVersion))
-	if pause := pauseOf(&d.set, n); pause != nil && pause.InFlight == policy.Return {
+	if pause := d.pauses(n); pause != nil && pause.InFlight == policy.Return {
 		why = "in a pause that gives back"
 	}
 	if shut := closed(rules, d.at); shut != "" && rules.WhenClosed == policy.Return {

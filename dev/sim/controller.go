@@ -111,14 +111,17 @@ func (c *controllerProcess) main(t *thread) {
 	cluster := must(kube.NewCluster(kube.ClusterConfig{
 		Client: client, Namespace: namespace, Nodes: nodes, Agents: agents, Now: p.now, Log: w.log, Changed: changed,
 	}))
-	file, acknowledged := newInformer(cache.Indexers{}), newInformer(cache.Indexers{})
-	c.policy = must(kube.NewPolicy(kube.PolicyConfig{Policy: file, Acknowledged: acknowledged, Defaults: c.settings, Changed: changed}))
+	file, pauses, acknowledged := newInformer(cache.Indexers{}), newInformer(cache.Indexers{}), newInformer(cache.Indexers{})
+	c.policy = must(kube.NewPolicy(kube.PolicyConfig{Policy: file, Pauses: pauses, Acknowledged: acknowledged, Defaults: c.settings, Changed: changed}))
 	t.pause(w.hop())
 	c.nodes = w.open(p, apiserver.Selection{Resource: "nodes"}, nodes)
 	c.agents = w.open(p, apiserver.Selection{Resource: "pods", Namespace: namespace, LabelSelector: agentLabels}, agents)
 	if w.scenario.governed() {
 		w.open(p, named(kube.PolicyConfigMap), &telling{sink: file, tell: c.told.file})
 		w.open(p, named(kube.AcknowledgedConfigMap), &telling{sink: acknowledged, tell: c.told.acknowledge})
+		if w.scenario.pausesBeside() {
+			w.open(p, named(kube.PauseConfigMap), &telling{sink: pauses, tell: c.told.pause})
+		}
 	} else {
 		c.told.file(nil)
 	}

@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,9 +26,36 @@ func (w *world) put(name string, data map[string]string) {
 	must(maps.Create(background, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: data}, metav1.CreateOptions{}))
 }
 
+// writePolicy writes a policy. Where the scenario says so, its pause of the fleet is set in PauseConfigMap instead, as the
+// kubectl plugin does it.
 func (w *world) writePolicy(text string) {
+	if w.scenario.pausesBeside() {
+		text = w.setPause(text)
+	}
+	w.putPolicy(text)
+}
+
+func (w *world) putPolicy(text string) {
 	w.note(people, "write the policy: %s", strings.ReplaceAll(strings.TrimSpace(text), "\n", "; "))
 	w.put(kube.PolicyConfigMap, map[string]string{kube.PolicyKey: text})
+}
+
+// setPause sets or ends the pause in PauseConfigMap, and returns the policy's text without its pause.
+func (w *world) setPause(text string) string {
+	var pauses kube.Pauses
+	rules := slices.DeleteFunc(strings.Split(text, "\n"), func(rule string) bool {
+		is := strings.HasPrefix(rule, pauseField)
+		if is {
+			pauses.Fleet = &kube.Pause{Reason: "a fair", By: people, At: w.now, InFlight: policy.Finish}
+			if strings.Contains(rule, string(policy.Return)) {
+				pauses.Fleet.InFlight = policy.Return
+			}
+		}
+		return is
+	})
+	w.note(people, "pause the fleet with the plugin: %t", pauses.Fleet != nil)
+	w.put(kube.PauseConfigMap, map[string]string{kube.PauseKey: string(must(json.Marshal(pauses)))})
+	return strings.Join(rules, "\n")
 }
 
 // mistakes are what people write instead of a policy.
@@ -42,11 +71,12 @@ func (w *world) breakPolicy(f Fault) bool {
 	w.note(people, "write no policy: %q", broken)
 	w.put(kube.PolicyConfigMap, broken)
 	w.restore(f.For, func() {
+		// A pause that was set with the plugin outlives this.
 		switch {
 		case before == nil:
-			w.writePolicy(byDefault)
+			w.putPolicy(byDefault)
 		default:
-			w.writePolicy(before.Data[kube.PolicyKey])
+			w.putPolicy(before.Data[kube.PolicyKey])
 		}
 	})
 	return true
@@ -95,6 +125,9 @@ func (w *world) endPolicies() {
 func (w *world) stands() policy.Settings {
 	t := told{w: w, defaults: w.settings}
 	t.file(w.server.ConfigMap(namespace, kube.PolicyConfigMap))
+	if t.pause(w.server.ConfigMap(namespace, kube.PauseConfigMap)); t.beside != nil {
+		t.set.Pause = t.beside
+	}
 	return t.set
 }
 

@@ -51,6 +51,16 @@ func (s Scenario) governed() bool {
 	return len(s.Policies) > 0 || slices.ContainsFunc(s.Faults, func(f Fault) bool { return slices.Contains(governing, f.Kind) })
 }
 
+// pauseField begins the rule that pauses the fleet.
+const pauseField = "pause:"
+
+// pausesBeside reports whether pauses of the fleet are set as the kubectl plugin sets them, beside the policy: in half
+// of the seeds that have any.
+func (s Scenario) pausesBeside() bool {
+	pauses := func(rule string) bool { return strings.HasPrefix(rule, pauseField) }
+	return s.Seed%2 == 0 && slices.ContainsFunc(slices.Concat(s.Policies...), pauses)
+}
+
 // govern draws policies, and what people do to them, for a part of the seeds.
 func (s *Scenario) govern(r *rand.Rand) {
 	if r.IntN(2) == 0 {

@@ -58,6 +58,7 @@ func New(o Options, client kubernetes.Interface, r prometheus.Registerer, log lo
 	}
 	if c.policy, err = kube.NewPolicy(kube.PolicyConfig{
 		Policy:       kube.ConfigMapInformer(client, o.Namespace, kube.PolicyConfigMap),
+		Pauses:       kube.ConfigMapInformer(client, o.Namespace, kube.PauseConfigMap),
 		Acknowledged: kube.ConfigMapInformer(client, o.Namespace, kube.AcknowledgedConfigMap),
 		Defaults:     c.defaults, Changed: changed,
 	}); err != nil {

@@ -74,7 +74,9 @@ func (t *Term) PlanBy(ctx context.Context, set policy.Settings) (plan.Plan, erro
 	if err != nil {
 		return plan.Plan{}, err
 	}
-	s.PolicyProblem, s.NoPolicy, s.PolicyUnrecorded = "", false, false
+	given := t.c.Policies.Current().With(set)
+	set = given.Settings
+	s.PolicyProblem, s.NoPolicy, s.PolicyUnrecorded, s.PolicyWarnings = "", false, false, given.Warnings
 	if a := set.Alerts; a.URL != "" && (s.Alerts == nil || s.Alerts.URL != a.URL || s.Alerts.Query != a.Query) {
 		s.Alerts = &fleet.Alerts{At: s.Now, URL: a.URL, Query: a.Query}
 		s.PolicyWarnings = append(s.PolicyWarnings, "nothing starts while alerts stand, and those of a policy that is not in force were not asked for: this plan takes it that none does")

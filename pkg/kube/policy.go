@@ -44,13 +44,16 @@ type PolicyState struct {
 	// Warnings are sentences on what was read and may not have been meant.
 	Warnings []string
 	// last is the last good policy; the defaults if there was none.
-	last policy.Settings
+	last   policy.Settings
+	pauses Pauses
+	// acknowledgedWarnings are those of Warnings that no policy changes.
+	acknowledgedWarnings []string
 }
 
 // PolicyConfig is what a Policy is made from.
 type PolicyConfig struct {
-	// Policy and Acknowledged are as ConfigMapInformer returns them for the two ConfigMaps, not yet running.
-	Policy, Acknowledged Informer
+	// Policy, Pauses and Acknowledged are as ConfigMapInformer returns them for the three ConfigMaps, not yet running.
+	Policy, Pauses, Acknowledged Informer
 	// Defaults hold where the file says nothing, and without a file.
 	Defaults policy.Settings
 	// Changed is called, on any goroutine, when the policy is another one. It must not block.
@@ -70,24 +73,27 @@ type Policy struct {
 	unreadable   string
 	// paused is the fleet's pause in what stands and has a mistake: it holds all the same.
 	paused *policy.Pause
-	// told reports whether the watch said anything yet.
-	told         bool
-	acknowledged map[string]bool
-	warnings     []string
+	// pauses are those of PauseConfigMap.
+	pauses Pauses
+	// told reports whether the watch of the policy said anything yet, and toldPauses whether that of the pauses did.
+	told, toldPauses bool
+	acknowledged     map[string]bool
+	warnings         []string
 }
 
 // NewPolicy returns a Policy that watches nothing yet: until it has, there is none.
 func NewPolicy(c PolicyConfig) (*Policy, error) {
 	p := &Policy{c: c, set: c.Defaults, stands: true, unreadable: "it has not been read yet"}
-	if _, err := c.Policy.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: p.tell, UpdateFunc: func(_, obj any) { p.tell(obj) }, DeleteFunc: func(any) { p.tell(nil) },
-	}); err != nil {
-		return nil, errors.Wrap(err, "watching the policy")
-	}
-	if _, err := c.Acknowledged.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: p.acknowledge, UpdateFunc: func(_, obj any) { p.acknowledge(obj) }, DeleteFunc: func(any) { p.acknowledge(&corev1.ConfigMap{}) },
-	}); err != nil {
-		return nil, errors.Wrap(err, "watching what is acknowledged")
+	for _, w := range []struct {
+		what     string
+		informer Informer
+		tell     func(obj any)
+	}{{"the policy", c.Policy, p.tell}, {"pauses", c.Pauses, p.tellPauses}, {"what is acknowledged", c.Acknowledged, p.acknowledge}} {
+		if _, err := w.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+			AddFunc: w.tell, UpdateFunc: func(_, obj any) { w.tell(obj) }, DeleteFunc: func(any) { w.tell(nil) },
+		}); err != nil {
+			return nil, errors.Wrap(err, "watching "+w.what)
+		}
 	}
 	return p, nil
 }
@@ -96,34 +102,44 @@ func NewPolicy(c PolicyConfig) (*Policy, error) {
 func (p *Policy) Run(ctx context.Context) {
 	var wg sync.WaitGroup
 	wg.Go(func() { p.c.Policy.RunWithContext(ctx) })
+	wg.Go(func() { p.c.Pauses.RunWithContext(ctx) })
 	wg.Go(func() { p.c.Acknowledged.RunWithContext(ctx) })
 	wg.Wait()
 }
 
 // WaitForSync returns when the policy was read, or is known not to be there; false if ctx ended before.
 func (p *Policy) WaitForSync(ctx context.Context) bool {
-	if !cache.WaitForCacheSync(ctx.Done(), p.c.Policy.HasSynced, p.c.Acknowledged.HasSynced) {
+	if !cache.WaitForCacheSync(ctx.Done(), p.c.Policy.HasSynced, p.c.Pauses.HasSynced, p.c.Acknowledged.HasSynced) {
 		return false
 	}
-	var stands any
-	if listed := p.c.Policy.GetIndexer().List(); len(listed) > 0 {
-		stands = listed[0]
-	}
+	stands, pauses := only(p.c.Policy), only(p.c.Pauses)
 	p.mu.Lock()
-	// What the watch has told since is newer than the list, and than the absence of a policy in it.
+	// What the watch has told since is newer than the list, and than the absence of an object in it.
 	if !p.told {
 		p.keep(stands)
+	}
+	if !p.toldPauses {
+		p.pauses = pausesOf(pauses)
 	}
 	p.mu.Unlock()
 	p.c.Changed()
 	return true
 }
 
-// Current is the policy in force now. Without a ConfigMap that is the defaults.
+// only returns the object that an informer has; nil if there is none.
+func only(i Informer) any {
+	if listed := i.GetIndexer().List(); len(listed) > 0 {
+		return listed[0]
+	}
+	return nil
+}
+
+// Current is the policy in force now, with the pauses of PauseConfigMap. Without a ConfigMap that is the defaults.
 func (p *Policy) Current() PolicyState {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := PolicyState{Settings: p.set, Stands: p.stands, Acknowledged: p.acknowledged, Warnings: p.warnings, last: p.set}
+	s := PolicyState{Settings: p.set, Stands: p.stands, Acknowledged: p.acknowledged,
+		last: p.pauses.addTo(p.set), pauses: p.pauses, acknowledgedWarnings: p.warnings}
 	switch {
 	case p.unreadable != "":
 		s.Problem, s.None = p.unreadable, !p.good
@@ -133,6 +149,13 @@ func (p *Policy) Current() PolicyState {
 	case !p.stands:
 		s.Settings = p.c.Defaults
 	}
+	return s.With(s.Settings)
+}
+
+// With returns the state with other settings in force: the pauses of PauseConfigMap hold whatever the policy is.
+func (s PolicyState) With(set policy.Settings) PolicyState {
+	s.Settings = s.pauses.addTo(set)
+	s.Warnings = append(slices.Clone(s.acknowledgedWarnings), s.pauses.unknownGroups(&set)...)
 	return s
 }
 
@@ -189,10 +212,18 @@ func (p *Policy) keep(obj any) {
 	p.set, p.good = set, true
 }
 
+func (p *Policy) tellPauses(obj any) {
+	p.mu.Lock()
+	p.toldPauses = true
+	p.pauses = pausesOf(obj)
+	p.mu.Unlock()
+	p.c.Changed()
+}
+
 func (p *Policy) acknowledge(obj any) {
 	config, ok := obj.(*corev1.ConfigMap)
 	if !ok {
-		return
+		config = &corev1.ConfigMap{}
 	}
 	versions, warnings := acknowledged(config)
 	p.mu.Lock()

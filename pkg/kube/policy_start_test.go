@@ -51,7 +51,7 @@ func TestPolicyWrittenDuringTheFirstList(t *testing.T) {
 		{"with a mistake", "version: 1\nmaxUnavailable: many\n", policy.Count(1), true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			p, err := kube.NewPolicy(kube.PolicyConfig{Policy: &written{text: tc.text}, Acknowledged: &written{}, Defaults: policy.DefaultSettings(), Changed: func() {}})
+			p, err := kube.NewPolicy(kube.PolicyConfig{Policy: &written{text: tc.text}, Pauses: &written{}, Acknowledged: &written{}, Defaults: policy.DefaultSettings(), Changed: func() {}})
 			assert.NilError(t, err)
 			assert.Assert(t, p.Current().None, "it has not been read yet")
 			assert.Assert(t, p.WaitForSync(t.Context()))
@@ -59,4 +59,26 @@ func TestPolicyWrittenDuringTheFirstList(t *testing.T) {
 			assert.Equal(t, p.Current().None, tc.none)
 		})
 	}
+}
+
+// listed is an informer that has listed an object, whose event has not come yet.
+type listed struct {
+	written
+	object *corev1.ConfigMap
+}
+
+// GetIndexer is for kube.Informer.
+func (i *listed) GetIndexer() cache.Indexer {
+	all := cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil)
+	_ = all.Add(i.object)
+	return all
+}
+
+// A controller that begins goes by a pause that was there before it, although no event has told of it yet (S6).
+func TestPauseOfTheFirstList(t *testing.T) {
+	pauses := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: kube.PauseConfigMap}, Data: map[string]string{kube.PauseKey: `{"fleet": {"reason": "moving"}}`}}
+	p, err := kube.NewPolicy(kube.PolicyConfig{Policy: &written{}, Pauses: &listed{object: pauses}, Acknowledged: &written{}, Defaults: policy.DefaultSettings(), Changed: func() {}})
+	assert.NilError(t, err)
+	assert.Assert(t, p.WaitForSync(t.Context()))
+	assert.Equal(t, p.Current().Settings.Pause.Reason, "moving (in ConfigMap update-pause)")
 }

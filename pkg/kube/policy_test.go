@@ -52,6 +52,7 @@ func TestPolicyInForce(t *testing.T) {
 			changed := make(chan struct{}, 100)
 			p, err := NewPolicy(PolicyConfig{
 				Policy:       ConfigMapInformer(client, "bottlerocket", PolicyConfigMap),
+				Pauses:       ConfigMapInformer(client, "bottlerocket", PauseConfigMap),
 				Acknowledged: ConfigMapInformer(client, "bottlerocket", AcknowledgedConfigMap),
 				Defaults:     policy.DefaultSettings(), Changed: func() { changed <- struct{}{} },
 			})
@@ -99,15 +100,13 @@ func TestPolicyInForce(t *testing.T) {
 // A pause of the fleet holds although what stands beside it has a mistake, over the last good policy, and one that was
 // good before isn't taken back by a mistake.
 func TestPauseInAPolicyWithAMistake(t *testing.T) {
-	p, err := NewPolicy(PolicyConfig{Policy: ConfigMapInformer(fake.NewClientset(), "bottlerocket", PolicyConfigMap),
-		Acknowledged: ConfigMapInformer(fake.NewClientset(), "bottlerocket", AcknowledgedConfigMap), Defaults: policy.DefaultSettings(), Changed: func() {}})
-	assert.NilError(t, err)
+	p := unwatched(t)
 	for _, step := range []struct{ text, pause string }{
 		{"version: 1\nmaxUnavailable: 3\n", ""},
-		{"version: 1\nmaxUnavailabel: 3\npause: {reason: moving}\n", "moving"},
+		{"version: 1\nmaxUnavailabel: 3\npause: {reason: moving}\n", "moving (in ConfigMap update-policy)"},
 		{"version: 1\nmaxUnavailabel: 3\n", ""},
-		{"version: 1\nmaxUnavailable: 3\npause: {reason: moved}\n", "moved"},
-		{"version: 1\nmaxUnavailabel: 3\n", "moved"},
+		{"version: 1\nmaxUnavailable: 3\npause: {reason: moved}\n", "moved (in ConfigMap update-policy)"},
+		{"version: 1\nmaxUnavailabel: 3\n", "moved (in ConfigMap update-policy)"},
 		{"version: 1\nmaxUnavailable: 3\n", ""},
 	} {
 		p.tell(policyMap(map[string]string{PolicyKey: step.text}))
@@ -140,6 +139,7 @@ func TestAcknowledgedVersions(t *testing.T) {
 	changed := make(chan struct{}, 100)
 	p, err := NewPolicy(PolicyConfig{
 		Policy:       ConfigMapInformer(client, "bottlerocket", PolicyConfigMap),
+		Pauses:       ConfigMapInformer(client, "bottlerocket", PauseConfigMap),
 		Acknowledged: ConfigMapInformer(client, "bottlerocket", AcknowledgedConfigMap),
 		Defaults:     policy.DefaultSettings(), Changed: func() { changed <- struct{}{} },
 	})

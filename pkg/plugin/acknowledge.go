@@ -65,8 +65,8 @@ func (p *plugin) acknowledge(ctx context.Context, o *acknowledgeOptions, version
 			return errors.Errorf("no node runs version %s, is offered it, or failed at it: give one of %s, or --force", version, strings.Join(known, ", "))
 		}
 	}
-	changed, err := key.change(ctx, client, &o.dryRun, func(stands *string) (*string, error) {
-		if stands != nil {
+	changed, err := key.change(ctx, client, &o.dryRun, func(data map[string]string) (*string, error) {
+		if _, stands := data[version]; stands {
 			return nil, nil
 		}
 		// The key counts; what stands there is for people.

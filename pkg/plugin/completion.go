@@ -14,10 +14,8 @@ import (
 	"k8s.io/client-go/metadata"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy/file"
 )
 
 // completionTime is how long a person waits for a completion.
@@ -81,11 +79,11 @@ func (p *plugin) completeGroups(c *cobra.Command, _ []string, begun string) ([]s
 	client, err := p.client()
 	var config *corev1.ConfigMap
 	if err == nil {
-		config, err = client.CoreV1().ConfigMaps(p.namespace()).Get(ctx, kube.PolicyConfigMap, metav1.GetOptions{})
+		config, err = p.policyConfigMap(ctx, client)
 	}
 	var set policy.Settings
 	if err == nil {
-		set, err = file.Decode([]byte(config.Data[kube.PolicyKey]), policy.DefaultSettings(), time.LoadLocation)
+		set, err = decodePolicy(config)
 	}
 	var names []string
 	for _, g := range set.Groups {

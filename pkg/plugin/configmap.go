@@ -16,10 +16,9 @@ import (
 // configKey is one key of a ConfigMap in the operator's namespace.
 type configKey struct{ namespace, name, key string }
 
-// change gives the key the value that edit returns for the one that stands there, nil if none does; nil leaves it as
-// it is. It touches no other key, makes a ConfigMap that is missing, and looks again at what somebody else wrote in
-// between.
-func (k configKey) change(ctx context.Context, client kubernetes.Interface, dry *dryRun, edit func(stands *string) (*string, error)) (changed bool, err error) {
+// change gives the key the value that edit returns for what the ConfigMap holds; nil leaves it as it is. It touches no
+// other key, makes a ConfigMap that is missing, and looks again at what somebody else wrote in between.
+func (k configKey) change(ctx context.Context, client kubernetes.Interface, dry *dryRun, edit func(data map[string]string) (*string, error)) (changed bool, err error) {
 	maps := client.CoreV1().ConfigMaps(k.namespace)
 	again := func(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }
 	err = retry.OnError(retry.DefaultBackoff, again, func() error {
@@ -28,11 +27,10 @@ func (k configKey) change(ctx context.Context, client kubernetes.Interface, dry 
 		if err != nil && !missing {
 			return errors.Wrapf(err, "reading ConfigMap %s/%s", k.namespace, k.name)
 		}
-		var stands *string
-		if text, ok := object.Data[k.key]; ok && !missing {
-			stands = &text
+		if missing {
+			object = &corev1.ConfigMap{}
 		}
-		value, err := edit(stands)
+		value, err := edit(object.Data)
 		changed = value != nil
 		if err != nil || value == nil || !dry.sends() {
 			return err

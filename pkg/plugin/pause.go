@@ -4,9 +4,12 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/pkg/errors"
 	"github.com/spf13/cobra"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
@@ -28,7 +31,8 @@ func (p *plugin) pauseCommand() *cobra.Command {
 		Use:   "pause [NODE...] --reason TEXT",
 		Short: "Let nothing start on nodes, in a group, or anywhere",
 		Long: "Let nothing start on the nodes that are named, in a group of the policy, or, with neither, anywhere.\n" +
-			"A paused node that has not begun to reboot is given back; of a group and the fleet --in-flight decides.",
+			"A paused node that has not begun to reboot is given back; of a group and the fleet --in-flight decides.\n" +
+			"A pause of a group or the fleet is written to the ConfigMap " + kube.PauseConfigMap + ". The policy stays as it is.",
 		Example: "  kubectl bottlerocket pause node-1 --reason 'Ann debugs here until Friday'\n" +
 			"  kubectl bottlerocket pause --reason 'the database moves today'\n  kubectl bottlerocket pause --group canary --reason 'bad canary'",
 		ValidArgsFunction: p.completeNodes(notPaused),
@@ -38,7 +42,7 @@ func (p *plugin) pauseCommand() *cobra.Command {
 			case strings.TrimSpace(o.reason) == "":
 				return errors.New("give a --reason: people read it on every node that waits")
 			case len(nodes) > 0 && (o.group != "" || inFlight != ""):
-				return errors.New("--group and --in-flight are about the policy: name no nodes with them")
+				return errors.New("--group and --in-flight are about a group or the fleet: name no nodes with them")
 			case inFlight != "" && o.inFlight != policy.Finish && o.inFlight != policy.Return:
 				return errors.Errorf("--in-flight is %q: give %s or %s", inFlight, policy.Finish, policy.Return)
 			}
@@ -57,9 +61,10 @@ func (p *plugin) pauseCommand() *cobra.Command {
 func (p *plugin) resumeCommand() *cobra.Command {
 	o := &pauseOptions{}
 	c := &cobra.Command{
-		Use:               "resume [NODE...]",
-		Short:             "Take a pause back",
-		Long:              "Take back the pause of the nodes that are named, of a group of the policy, or, with neither, that of the fleet.",
+		Use:   "resume [NODE...]",
+		Short: "Take a pause back",
+		Long: "Take back the pause of the nodes that are named, of a group of the policy, or, with neither, that of the fleet.\n" +
+			"A pause in the policy itself stays.",
 		ValidArgsFunction: p.completeNodes(paused),
 		RunE: func(c *cobra.Command, nodes []string) error {
 			if len(nodes) > 0 && o.group != "" {
@@ -84,27 +89,46 @@ func (p *plugin) pause(ctx context.Context, o *pauseOptions, names []string) err
 		return err
 	}
 	if len(names) == 0 {
-		w := p.say(ctx, client, o.reason)
-		return p.editPolicy(ctx, client, o, "paused", func(text string) (string, error, error) { return withPause(text, o.group, w, o.inFlight) })
+		return p.pauseFleet(ctx, client, o)
 	}
 	nodes, err := readNodes(ctx, client, names)
 	if err != nil {
 		return err
 	}
-	w := p.say(ctx, client, o.reason)
+	pause := p.newPause(ctx, client, o.reason)
 	for _, n := range nodes {
 		if !labelled(n) {
 			warn(p.ErrOut, []string{fmt.Sprintf("node %q is not labelled, so the operator starts nothing there anyhow", n.Name)})
 		}
-		value := w.String()
-		if stands, paused := n.Annotations[string(marker.KeyPaused)]; paused && w.repeats(stands) {
-			value = stands
-		}
+		value := pausedValue(pause, n.Annotations[string(marker.KeyPaused)])
 		if err := p.annotate(ctx, client, n, marker.KeyPaused, &value, "paused", &o.dryRun); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// newPause returns a pause that begins now, set by the user as the API server names them.
+func (p *plugin) newPause(ctx context.Context, client kubernetes.Interface, reason string) *kube.Pause {
+	pause := &kube.Pause{Reason: strings.TrimSpace(reason), By: "unknown", At: p.now().UTC().Truncate(time.Second)}
+	r, err := client.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{},
+		metav1.CreateOptions{})
+	if err != nil {
+		warn(p.ErrOut, []string{fmt.Sprintf("it is written without a name, since the API server doesn't say who you are: %v", err)})
+		return pause
+	}
+	pause.By = r.Status.UserInfo.Username
+	return pause
+}
+
+// pausedValue returns the annotation's value for a pause. If the node has been paused by the same user for the same
+// reason before, that is the value it has: the first time stays.
+func pausedValue(pause *kube.Pause, before string) string {
+	begin := pause.Reason + " (by " + pause.By + " at "
+	if strings.HasPrefix(before, begin) && strings.HasSuffix(before, ")") {
+		return before
+	}
+	return begin + moment(pause.At) + ")"
 }
 
 func (p *plugin) resume(ctx context.Context, o *pauseOptions, names []string) error {
@@ -113,7 +137,7 @@ func (p *plugin) resume(ctx context.Context, o *pauseOptions, names []string) er
 		return err
 	}
 	if len(names) == 0 {
-		return p.editPolicy(ctx, client, o, "resumed", func(text string) (string, error, error) { return withoutPause(text, o.group) })
+		return p.resumeFleet(ctx, client, o)
 	}
 	nodes, err := readNodes(ctx, client, names)
 	if err != nil {
@@ -124,46 +148,5 @@ func (p *plugin) resume(ctx context.Context, o *pauseOptions, names []string) er
 			return err
 		}
 	}
-	return nil
-}
-
-// editPolicy changes the policy's text, and says what was done.
-func (p *plugin) editPolicy(ctx context.Context, client kubernetes.Interface, o *pauseOptions, did string, edit func(text string) (after string, mistake, err error)) error {
-	key := configKey{p.namespace(), kube.PolicyConfigMap, kube.PolicyKey}
-	var mistake error
-	changed, err := key.change(ctx, client, &o.dryRun, func(stands *string) (*string, error) {
-		text := emptyPolicy
-		if stands != nil {
-			text = *stands
-		} else if had, err := kube.HadPolicy(ctx, client, p.namespace()); err != nil {
-			return nil, err
-		} else if had {
-			// A policy made here would pass for the one that is gone.
-			return nil, errors.New(kube.PolicyGone)
-		}
-		var after string
-		var err error
-		if after, mistake, err = edit(text); err != nil {
-			return nil, errors.WithMessagef(err, "ConfigMap %s/%s", key.namespace, key.name)
-		}
-		if after == text {
-			return nil, nil
-		}
-		return &after, nil
-	})
-	if err != nil {
-		return err
-	}
-	object := "configmap/" + kube.PolicyConfigMap
-	if o.group != "" {
-		object += " group " + o.group
-	}
-	if !changed {
-		did = "unchanged"
-	}
-	if mistake != nil {
-		warn(p.ErrOut, []string{fmt.Sprintf("the policy has a mistake, and of what stands in it only the pause of the fleet counts; one that was good before stays in force, and so does its pause: %v", mistake)})
-	}
-	p.did(object, did, &o.dryRun)
 	return nil
 }

@@ -109,15 +109,3 @@ func TestStatusWithLess(t *testing.T) {
 	assert.Equal(t, got.status, 0)
 	assert.Assert(t, strings.Contains(got.out, "new") && strings.HasPrefix(got.errs, "warning: ConfigMap update-policy has a mistake, so groups are not shown: "), got.errs)
 }
-
-// A policy that the cluster has had and has no more is said to be gone, and neither pause nor resume makes one in its
-// place.
-func TestPolicyIsGone(t *testing.T) {
-	c := newCluster(t)
-	c.configMap(kube.StateConfigMap, "policy", "2026-01-01T00:00:00Z")
-	for _, args := range [][]string{{"pause", "--reason", "nothing is left"}, {"resume"}} {
-		got := c.run(args...)
-		assert.Assert(t, got.status != 0 && strings.Contains(got.errs, kube.PolicyGone), "%v: %s", args, got.errs)
-		assert.Equal(t, len(writes(got)), 0)
-	}
-}

@@ -5,10 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/pkg/errors"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
@@ -16,7 +13,6 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy/file"
 )
 
 // seen is the fleet as Kubernetes' objects show it.
@@ -35,22 +31,16 @@ func (p *plugin) look(ctx context.Context, client kubernetes.Interface) (*seen, 
 	if err != nil {
 		return nil, err
 	}
-	config, err := client.CoreV1().ConfigMaps(p.namespace()).Get(ctx, kube.PolicyConfigMap, metav1.GetOptions{})
-	switch {
-	case apierrors.IsNotFound(err):
-		config = nil
-	case err != nil:
-		return nil, errors.Wrapf(err, "reading ConfigMap %s/%s", p.namespace(), kube.PolicyConfigMap)
+	config, err := p.policyConfigMap(ctx, client)
+	if err != nil {
+		return nil, err
 	}
 	return newSeen(p.now(), objects, config), nil
 }
 
 func newSeen(now time.Time, objects *kube.Objects, config *corev1.ConfigMap) *seen {
 	s := &seen{now: now, nodes: objects.Views()}
-	if config == nil {
-		return s
-	}
-	set, err := file.Decode([]byte(config.Data[kube.PolicyKey]), policy.DefaultSettings(), time.LoadLocation)
+	set, err := decodePolicy(config)
 	if err != nil {
 		s.notes = []string{fmt.Sprintf("ConfigMap %s has a mistake, so groups are not shown: %v", kube.PolicyConfigMap, err)}
 		return s

@@ -2,6 +2,7 @@ package plugin
 
 import (
 	"bytes"
+	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -86,7 +87,7 @@ func TestPauseNodes(t *testing.T) {
 	// One wrong name, and nobody is paused.
 	c.run("pause", "a", "nobody", "--reason", "x").fails(t, `node "nobody" not found`)
 	c.run("pause", "a").fails(t, "give a --reason: people read it on every node that waits")
-	c.run("pause", "a", "--group", "canary", "--reason", "x").fails(t, "--group and --in-flight are about the policy: name no nodes with them")
+	c.run("pause", "a", "--group", "canary", "--reason", "x").fails(t, "--group and --in-flight are about a group or the fleet: name no nodes with them")
 	c.run("resume", "nobody").fails(t, `node "nobody" not found`)
 	c.run("pause", "a", "--reason", "x", "--dry-run=maybe").fails(t,
 		`invalid argument "maybe" for "--dry-run" flag: give one of none, client, server; see 'kubectl bottlerocket pause --help'`)
@@ -97,53 +98,88 @@ func TestPauseNodes(t *testing.T) {
 	assert.Equal(t, got.errs, "warning: node \"foreign\" is not labelled, so the operator starts nothing there anyhow\n")
 }
 
+// pauses returns what PauseConfigMap holds.
+func (c *cluster) pauses() string {
+	c.t.Helper()
+	m, err := c.client.CoreV1().ConfigMaps(c.namespace).Get(c.t.Context(), kube.PauseConfigMap, metav1.GetOptions{})
+	assert.NilError(c.t, err)
+	var b bytes.Buffer
+	assert.NilError(c.t, json.Compact(&b, []byte(m.Data[kube.PauseKey])))
+	return b.String()
+}
+
+// A pause of the fleet is kept in PauseConfigMap, with who set it and when, whatever the policy says: also where
+// that has a mistake, is gone, or is put back every few seconds.
 func TestPauseFleet(t *testing.T) {
 	c := newCluster(t)
-	c.run("resume").is(t, "configmap/update-policy unchanged\n")
-	c.run("pause", "--reason", "moving", "--dry-run=server").is(t, "configmap/update-policy paused (server dry run)\n")
+	c.configMap(kube.PolicyConfigMap, kube.PolicyKey, "version: 2\n")
+	c.run("resume").is(t, "configmap/update-pause unchanged\n")
+	c.run("pause", "--reason", "moving", "--dry-run=server").is(t, "configmap/update-pause paused (server dry run)\n")
 	got := c.run("pause", "--reason", "moving: today", "--in-flight", "return")
-	got.is(t, "configmap/update-policy paused\n")
+	got.is(t, "configmap/update-pause paused\n")
 	assert.DeepEqual(t, writes(got), []string{"POST configmaps"})
-	assert.Equal(t, c.policyText(), "version: 1\npause:\n  reason: 'moving: today (by admin at 2026-01-05 12:00 UTC)'\n  inFlight: return\n")
+	assert.Equal(t, c.pauses(), `{"fleet":{"reason":"moving: today","by":"admin","at":"2026-01-05T12:00:00Z","inFlight":"return"}}`)
 	got = c.run("pause", "--reason", "done soon")
-	got.is(t, "configmap/update-policy paused\n")
-	assert.DeepEqual(t, writes(got), []string{"PATCH update-policy"})
-	assert.Equal(t, c.policyText(), "version: 1\npause:\n  reason: done soon (by admin at 2026-01-05 12:00 UTC)\n  inFlight: return\n")
-	c.run("pause", "--reason", "done soon").is(t, "configmap/update-policy unchanged\n")
-	c.run("pause", "--group", "canary", "--reason", "x").fails(t,
-		"ConfigMap "+c.namespace+`/update-policy: group "canary" is not in the policy: it has []`)
-	c.run("resume").is(t, "configmap/update-policy resumed\n")
-	assert.Equal(t, c.policyText(), "version: 1\n")
+	got.is(t, "configmap/update-pause paused\n")
+	assert.DeepEqual(t, writes(got), []string{"PATCH update-pause"})
+	const soon = `{"fleet":{"reason":"done soon","by":"admin","at":"2026-01-05T12:00:00Z","inFlight":"return"}}`
+	assert.Equal(t, c.pauses(), soon)
+	got = c.run("pause", "--reason", "done soon")
+	got.is(t, "configmap/update-pause unchanged\n")
+	assert.Equal(t, len(writes(got)), 0)
+	assert.Equal(t, c.pauses(), soon)
+	assert.Equal(t, c.policyText(), "version: 2\n", "the policy is not touched")
+	c.run("resume").is(t, "configmap/update-pause resumed\n")
+	assert.Equal(t, c.pauses(), "{}")
 	c.run("pause", "--reason", "x", "--in-flight", "stop").fails(t, `--in-flight is "stop": give finish or return`)
 	c.run("resume", "a", "--group", "b").fails(t, "nodes and a group exclude each other: give one of them")
 }
 
-// The fleet is paused also where the policy has a mistake, and it says so.
-func TestPauseWithoutAPolicy(t *testing.T) {
+// Resume warns of a pause in the policy, which it does not end.
+func TestResumeBesideThePolicysPause(t *testing.T) {
 	c := newCluster(t)
-	c.node(host{name: "a", marks: at(marker.ActionStabilize, marker.StateReady, time.Hour, v1, v2)})
-	const text, mistake = "version: 1\nsoka: 1m\n", "warning: the policy has a mistake, and of what stands in it only the pause of the fleet counts; " +
-		"one that was good before stays in force, and so does its pause: line 2: there is no field soka: the nearest is soak\n"
-	c.configMap(kube.PolicyConfigMap, kube.PolicyKey, text)
-	got := c.run("pause", "--reason", "moving")
-	assert.Equal(t, got.out+got.errs, "configmap/update-policy paused\n"+mistake)
-	assert.Equal(t, c.policyText(), text+"pause:\n  reason: moving (by admin at 2026-01-05 12:00 UTC)\n")
-	got = c.run("resume")
-	assert.Equal(t, got.out+got.errs, "configmap/update-policy resumed\n"+mistake)
-	assert.Equal(t, c.policyText(), text)
+	c.configMap(kube.PolicyConfigMap, kube.PolicyKey, "version: 1\npause: {reason: moving}\ngroups: [{name: canary, nodeSelector: {}, pause: {reason: bad canary}}]\n")
+	for group, reason := range map[string]string{"": "moving", "canary": "bad canary"} {
+		c.run("pause", "--group", group, "--reason", "x")
+		got := c.run("resume", "--group", group)
+		assert.Equal(t, got.errs, "warning: the policy has a pause too ("+reason+"): to end it, take it out of ConfigMap update-policy\n")
+		assert.Assert(t, strings.HasSuffix(got.out, " resumed\n"), got.out)
+	}
+	assert.Equal(t, c.pauses(), "{}")
+}
+
+// A PauseConfigMap that can't be read is not written over.
+func TestPauseThatCantBeRead(t *testing.T) {
+	c := newCluster(t)
+	c.configMap(kube.PauseConfigMap, kube.PauseKey, "{}")
+	for _, args := range [][]string{{"pause", "--reason", "x"}, {"resume"}} {
+		c.run(args...).fails(t, "ConfigMap "+c.namespace+"/update-pause can't be read, which pauses everything; correct it, or delete it to end its pauses: "+
+			`key "other" is not known: pauses are in pauses.json`)
+	}
 }
 
 func TestPauseGroup(t *testing.T) {
 	c := newCluster(t)
 	c.configMap(kube.PolicyConfigMap, kube.PolicyKey, testPolicy)
-	c.run("pause", "--group", "canary", "--reason", "bad canary").is(t, "configmap/update-policy group canary paused\n")
-	assert.Assert(t, strings.Contains(c.policyText(), "    pause:\n      reason: bad canary (by admin at 2026-01-05 12:00 UTC)\n"), c.policyText())
-	c.run("resume", "--group", "canary").is(t, "configmap/update-policy group canary resumed\n")
-	m, err := c.client.CoreV1().ConfigMaps(c.namespace).Get(t.Context(), kube.PolicyConfigMap, metav1.GetOptions{})
-	assert.NilError(t, err)
-	assert.Equal(t, m.Data["other"], "kept")
-	c.run("pause", "--group", "nobody", "--reason", "x").fails(t,
-		"ConfigMap "+c.namespace+`/update-policy: group "nobody" is not in the policy: it has ["canary" "workers"]`)
+	c.run("pause", "--group", "canary", "--reason", "bad canary").is(t, "configmap/update-pause group canary paused\n")
+	c.run("pause", "--group", "workers", "--reason", "x", "--in-flight", "finish").is(t, "configmap/update-pause group workers paused\n")
+	c.run("pause", "--reason", "moving").is(t, "configmap/update-pause paused\n")
+	const moving = `{"fleet":{"reason":"moving","by":"admin","at":"2026-01-05T12:00:00Z"},"groups":{`
+	const workers = `"workers":{"reason":"x","by":"admin","at":"2026-01-05T12:00:00Z","inFlight":"finish"}}}`
+	assert.Equal(t, c.pauses(), moving+`"canary":{"reason":"bad canary","by":"admin","at":"2026-01-05T12:00:00Z"},`+workers)
+	c.run("resume", "--group", "canary").is(t, "configmap/update-pause group canary resumed\n")
+	assert.Equal(t, c.pauses(), moving+workers)
+	assert.Equal(t, c.policyText(), testPolicy)
+	c.run("pause", "--group", "nobody", "--reason", "x").fails(t, `group "nobody" is not in the policy: it has ["canary" "workers"]`)
+}
+
+// Where the policy has a mistake its groups are not known, and a pause of one is set all the same.
+func TestPauseGroupBesideAMistake(t *testing.T) {
+	c := newCluster(t)
+	c.configMap(kube.PolicyConfigMap, kube.PolicyKey, "version: 1\nsoka: 1m\n")
+	got := c.run("pause", "--group", "canary", "--reason", "x")
+	assert.Equal(t, got.errs, "warning: the policy has a mistake, so it is not known whether it has a group \"canary\": line 2: there is no field soka: the nearest is soak\n")
+	assert.Equal(t, got.out, "configmap/update-pause group canary paused\n")
 }
 
 func TestRetry(t *testing.T) {
@@ -240,7 +276,7 @@ func TestWritesInBetween(t *testing.T) {
 	k := configKey{c.namespace, "config", "key"}
 	for _, before := range []string{"", "before"} {
 		looks := 0
-		changed, err := k.change(t.Context(), c.client, &dryRun{}, func(stands *string) (*string, error) {
+		changed, err := k.change(t.Context(), c.client, &dryRun{}, func(data map[string]string) (*string, error) {
 			looks++
 			if looks == 1 && before == "" {
 				c.configMap("config", "key", "before")
@@ -248,10 +284,11 @@ func TestWritesInBetween(t *testing.T) {
 				_, err := c.client.CoreV1().ConfigMaps(c.namespace).Patch(t.Context(), "config", types.MergePatchType, []byte(`{"data":{"other":"newer"}}`), metav1.PatchOptions{})
 				assert.NilError(t, err)
 			}
-			if stands == nil {
+			stands, there := data["key"]
+			if !there {
 				return new("from nothing"), nil
 			}
-			return new(*stands + "+"), nil
+			return new(stands + "+"), nil
 		})
 		assert.NilError(t, err)
 		assert.Assert(t, changed)
