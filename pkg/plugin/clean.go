@@ -9,12 +9,15 @@ import (
 	"github.com/pkg/errors"
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
 )
 
-// What clean doesn't do unless it is forced to, each by its own word: nobody is to force more than he means.
+// Values of --force. Each is for one thing that clean doesn't do by itself, so that nothing else is forced with it.
 const (
 	forceController = "controller"
 	forceRebooting  = "rebooting"
@@ -75,7 +78,7 @@ func (o *cleanOptions) validate(names []string) error {
 	return nil
 }
 
-// clean cleans nodes, and then, if it is asked to, what the operator keeps beside them.
+// clean cleans nodes, and then, with --state, deletes what the operator keeps in its namespace.
 func (p *plugin) clean(ctx context.Context, o *cleanOptions, names []string) error {
 	client, err := p.client()
 	if err != nil {
@@ -94,24 +97,23 @@ func (p *plugin) clean(ctx context.Context, o *cleanOptions, names []string) err
 	if err != nil {
 		return err
 	}
-	touched, err := p.cleanNodes(ctx, &cleaner{p, o, client}, nodes, objects.Agents)
+	found, err := p.cleanNodes(ctx, client, o, nodes, objects.Agents)
 	if err != nil {
 		return err
 	}
+	deleted := false
 	if o.state {
-		deleted, err := p.deleteState(ctx, client, o)
-		if err != nil {
+		if deleted, err = p.deleteState(ctx, client, o); err != nil {
 			return err
 		}
-		touched = touched || deleted
 	}
-	if !touched {
+	if !found && !deleted {
 		fmt.Fprintln(p.ErrOut, "Nothing of the operator is left")
 	}
 	return nil
 }
 
-// noController refuses while a controller leads, which would do the work, and undo this one.
+// noController returns an error while a controller leads: it would undo this work, and does it by itself.
 func (p *plugin) noController(ctx context.Context, client kubernetes.Interface) error {
 	lease, err := p.lease(ctx, client)
 	if err != nil || lease == nil {
@@ -141,36 +143,61 @@ func (o *cleanOptions) choose(all []*corev1.Node, names []string) ([]*corev1.Nod
 	return chosen, nil
 }
 
-// cleanNodes cleans one node after the other, whatever one of them refuses, and says of each what became of it. It
-// reports whether there was anything to do.
-func (p *plugin) cleanNodes(ctx context.Context, c *cleaner, nodes []*corev1.Node, agents []*corev1.Pod) (touched bool, err error) {
+// cleanNodes cleans one node after the other and prints what became of each. One that is left or fails does not stop it,
+// but is an error at the end. It reports whether it printed any, which with --all leaves out those that are clean.
+func (p *plugin) cleanNodes(ctx context.Context, client kubernetes.Interface, o *cleanOptions, nodes []*corev1.Node,
+	agents []*corev1.Pod) (found bool, err error) {
 	left, failed := 0, 0
 	for _, n := range nodes {
-		done, err := c.clean(ctx, n)
-		switch {
-		case ctx.Err() != nil:
-			return touched, errors.Wrapf(ctx.Err(), "cleaning node %q", n.Name)
-		case err != nil:
+		c, err := p.cleanNode(ctx, client, o, n)
+		if ctx.Err() != nil {
+			return found, errors.Wrapf(ctx.Err(), "cleaning node %q", n.Name)
+		}
+		if err != nil {
 			fmt.Fprintf(p.ErrOut, "error: node/%s not cleaned: %s\n", n.Name, line(err.Error()))
 			failed++
 			continue
-		case done.unchanged() && c.all:
+		}
+		if o.all && c.unchanged() {
 			continue
 		}
-		touched = true
-		p.did("node/"+n.Name, done.String(), &c.dryRun)
-		if done.left != "" {
+		found = true
+		p.did("node/"+n.Name, c.String(), &o.dryRun)
+		if c.left != "" {
 			left++
 		} else if slices.ContainsFunc(agents, func(pod *corev1.Pod) bool { return pod.Spec.NodeName == n.Name }) {
-			done.notes = append(done.notes, fmt.Sprintf("an agent's pod is still on node %q and may write its report again: clean once more when it is gone", n.Name))
+			c.notes = append(c.notes, fmt.Sprintf("an agent's pod is still on node %q and may write its report again: "+
+				"clean once more when it is gone", n.Name))
 		}
-		warn(p.ErrOut, done.notes)
+		warn(p.ErrOut, c.notes)
 	}
 	switch {
 	case failed > 0:
-		return touched, errors.Errorf("%d of the nodes could not be cleaned, and %d were left as they are", failed, left)
+		return found, errors.Errorf("%d of the nodes could not be cleaned, and %d were left as they are", failed, left)
 	case left > 0:
-		return touched, errors.Errorf("%d of the nodes were left as they are", left)
+		return found, errors.Errorf("%d of the nodes were left as they are", left)
 	}
-	return touched, nil
+	return found, nil
+}
+
+// cleanNode cleans one node. If something else writes to it meanwhile, it is read and cleaned again.
+func (p *plugin) cleanNode(ctx context.Context, client kubernetes.Interface, o *cleanOptions, n *corev1.Node) (c cleanup, err error) {
+	conflict := func(err error) bool { return errors.Is(err, kube.ErrConflict) }
+	name, fresh := n.Name, true
+	err = retry.OnError(retry.DefaultBackoff, conflict, func() (err error) {
+		if !fresh {
+			n, err = client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+			if apierrors.IsNotFound(err) {
+				c = cleanup{parts: []string{"it is gone"}}
+				return nil
+			}
+			if err != nil {
+				return errors.Wrapf(err, "reading node %q", name)
+			}
+		}
+		fresh = false
+		c = o.cleanup(n)
+		return c.apply(ctx, client, &o.dryRun)
+	})
+	return c, err
 }

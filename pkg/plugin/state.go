@@ -23,7 +23,7 @@ type kept struct{ kind, name string }
 
 func (k kept) String() string { return k.kind + "/" + k.name }
 
-// state is all of them, but for what users write: the policy, and which versions they acknowledged.
+// state is every such object. What users write is not among them: the policy, pauses, and acknowledged versions.
 var state = []kept{
 	{kindConfigMap, kube.StateConfigMap},
 	{kindConfigMap, "update-operator-proxy-ca"},
@@ -39,7 +39,7 @@ func stateNames() []string {
 	return names
 }
 
-// deleteState deletes what there is of it, and tells if there was anything.
+// deleteState deletes the objects of state that exist, and reports whether there were any.
 func (p *plugin) deleteState(ctx context.Context, client kubernetes.Interface, o *cleanOptions) (bool, error) {
 	deleted := false
 	for _, k := range state {
