@@ -198,7 +198,7 @@ deploy-dev: ## Apply the manifest with IMAGE and the changes in dev/deployment.y
 	@$(KUBECTL) -n $(NAMESPACE) get configmap update-policy >/dev/null 2>&1 || $(KUBECTL) create -f dev/policy.yaml
 
 .PHONY: undeploy
-undeploy: ## Let the controller give every node back, and then delete what the manifest made
+undeploy: ## Let the controller uncordon every node, and then delete what the manifest made
 	$(call need,$(KUBECTL))
 	@KUBECTL=$(KUBECTL) NAMESPACE=$(NAMESPACE) sh dev/undeploy.sh
 

@@ -1,11 +1,11 @@
 #!/bin/sh
-# Takes the operator off the cluster of the current context: the controller gives every node back, and only then is
+# Takes the operator off the cluster of the current context: the controller uncordons every node, and only then is
 # what update-operator.yaml made deleted, and docs/force-drain.yaml and docs/grace-period.yaml too. It may be interrupted and run again.
 set -eu
 
 kubectl=${KUBECTL:-kubectl}
 namespace=${NAMESPACE:-bottlerocket}
-# After so many minutes, and again after as many more, it says how to go on without nodes that aren't given back.
+# After so many minutes, and again after as many more, it says how to go on without nodes that aren't uncordoned.
 minutes=${MINUTES:-10}
 keys='bottlerocket.aws/updater-interface-version bottlerocket.aws/platform-version'
 
@@ -22,7 +22,7 @@ unlabel() {
 	done
 }
 
-# Nodes that the controller hasn't given back yet, or that an agent reported on after that, and what each waits for.
+# Nodes that the controller hasn't uncordoned yet, or that an agent reported on after that, and what each waits for.
 left() {
 	"$kubectl" get nodes -o go-template='{{range .items}}{{$name := .metadata.name}}{{with .metadata.annotations}}{{if or (index . "bottlerocket.aws/intent-id") (index . "bottlerocket.aws/protocol")}}{{$name}}{{with index . "bottlerocket.aws/waiting-for"}} {{printf "%.400q" .}}{{end}}{{"\n"}}{{end}}{{end}}{{end}}'
 }
@@ -36,12 +36,12 @@ controller=$("$kubectl" -n "$namespace" get deployment update-operator-controlle
 # Nobody else takes back what was done to the nodes. Where nothing was, as after an interrupted deletion, nobody needs to.
 if [ -n "$marked$managed" ] &&
 	! "$kubectl" -n "$namespace" wait --for=condition=Available deployment/update-operator-controller --timeout="${PATIENCE:-5m}"; then
-	echo "undeploy: no controller is there to give the nodes back; if the operator is gone already, 'kubectl bottlerocket clean --all' takes back what it left" >&2
+	echo "undeploy: no controller is there to uncordon the nodes; if the operator is gone already, 'kubectl bottlerocket clean --all' takes back what it left" >&2
 	exit 1
 fi
 
 unlabel
-# An agent that still runs may report on a node that was given back before it. A pod that stays longer than this is on a
+# An agent that still runs may report on a node that was uncordoned before it. A pod that stays longer than this is on a
 # host that is down, where nothing reports.
 "$kubectl" -n "$namespace" wait --for=delete pod -l app.kubernetes.io/component=agent --timeout=1m || true
 newline='
@@ -61,7 +61,7 @@ while :; do
 	before=$nodes
 	if [ $(($(date +%s) - since)) -ge $((minutes * 60)) ]; then
 		names=$(printf '%s\n' "$nodes" | cut -d ' ' -f 1 | tr '\n' ' ')
-		echo "undeploy: not given back yet: $names
+		echo "undeploy: not uncordoned yet: $names
   'kubectl bottlerocket plan' says why; 'kubectl bottlerocket clean ${names% } --force=controller' takes back what
   their own records say, or says which word more it needs for that. This goes on as soon as they are clean." >&2
 		since=$(date +%s)

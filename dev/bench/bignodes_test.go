@@ -96,7 +96,7 @@ func managed(n *corev1.Node, s policy.Settings) {
 // restingMarks are those of a node that is up to date.
 func restingMarks(boot string, at time.Time, s policy.Settings) marker.Marks {
 	m := marker.Marks{
-		Intent: marker.Intent{ID: "stabilize-" + boot, Action: marker.ActionStabilize, Time: at, Until: at.Add(s.Deadlines.Prepare)},
+		Intent: marker.Intent{ID: "stabilize-" + boot, Action: marker.ActionStabilize, Time: at, Until: at.Add(s.Deadlines.Staging)},
 		Report: marker.Report{Current: osNow, BootID: boot, State: marker.StateReady, OperatorVersion: "v2.0.0", Protocol: marker.Protocol},
 	}
 	m.Report.ActiveID = m.Intent.ID

@@ -6,11 +6,11 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
 )
 
-// budget (S1): no cordon takes the count of nodes in the operator's hands above the limit, Lost ones up to
+// budget (S1): no cordon takes the count of nodes out of service above the limit, Lost ones up to
 // their own limit on top; and no node is cordoned that does not stand in the list of slots at that moment.
 func budget(s *story) {
 	for _, st := range s.nodes.all() {
-		if st.before.inHands() || !st.after.inHands() {
+		if st.before.disrupted() || !st.after.disrupted() {
 			continue
 		}
 		s.figures.Cordons++

@@ -17,7 +17,7 @@ func cordons(s *story) {
 			d := b.marks().Disruption
 			switch {
 			case st.by == controllerAccount && a.unschedulable && !b.unschedulable:
-				s.check(a.inHands(), name, st.at, "cordoned without a record of it")
+				s.check(a.disrupted(), name, st.at, "cordoned without a record of it")
 			case st.by == controllerAccount && b.unschedulable && !a.unschedulable:
 				s.check(d != nil && !d.WasUnschedulable, name, st.at, "uncordoned, and the cordon was not the operator's")
 			}
@@ -25,7 +25,7 @@ func cordons(s *story) {
 				// In a hole what stood before may have been lost too.
 				s.check(st.hole() || made.WasUnschedulable == b.unschedulable, name, st.at,
 					"the record says that the node was cordoned before: %t; it was: %t", made.WasUnschedulable, b.unschedulable)
-				s.check(a.unschedulable, name, st.at, "in the operator's hands and not cordoned")
+				s.check(a.unschedulable, name, st.at, "out of service and not cordoned")
 			}
 		}
 		end := s.nodes.last(name)

@@ -16,7 +16,7 @@ func drained(s *story) {
 			continue
 		}
 		s.check(st.after.unschedulable, st.node, st.at, "asked to reboot while it is not cordoned")
-		s.check(st.after.inHands(), st.node, st.at, "asked to reboot without a disruption")
+		s.check(st.after.disrupted(), st.node, st.at, "asked to reboot without a disruption")
 		if st.after.bootID != st.after.mark(marker.KeyRebootFrom) {
 			continue
 		}

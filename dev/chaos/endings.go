@@ -12,7 +12,7 @@ func updated(s *story) {
 			s.figures.NodesOnVersion++
 		}
 		s.check(ok, name, s.terms.Rest.To, "ends on %q by its kubelet and %q by its agent, not on %s", n.os, n.mark(marker.KeyCurrentVersion), s.terms.Version)
-		s.check(!n.inHands(), name, s.terms.Rest.To, "ends in the operator's hands")
+		s.check(!n.disrupted(), name, s.terms.Rest.To, "ends out of service")
 	}
 }
 

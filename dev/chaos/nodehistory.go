@@ -33,8 +33,8 @@ func (s nodeState) marks() marker.Marks {
 	return m
 }
 
-// inHands tells if the operator has the node out of service.
-func (s nodeState) inHands() bool { return s.mark(marker.KeyDisruption) != "" }
+// disrupted tells if the operator has the node out of service.
+func (s nodeState) disrupted() bool { return s.mark(marker.KeyDisruption) != "" }
 
 // step is one change of a node.
 type step struct {
@@ -239,14 +239,14 @@ func (h nodeHistory) inHandsAt(node string, version uint64) (nodeState, bool) {
 	var at nodeState
 	for i, s := range list {
 		if s.after.version > version {
-			if s.hole() && !s.after.inHands() {
+			if s.hole() && !s.after.disrupted() {
 				return at, false
 			}
 			break
 		}
 		at = list[i].after
 	}
-	return at, at.inHands()
+	return at, at.disrupted()
 }
 
 // last is the state in which the log leaves a node.

@@ -131,7 +131,7 @@ func (w *world) start(ctx context.Context) (err error) {
 			proxy:      {"-certificate-life=" + certificates.String()},
 			agent:      {"-refresh-interval=1s"},
 		},
-		Policy: fmt.Sprintf("version: 1\nmaxUnavailable: %d\nmaxLost: %d\nsoak: %s\ndeadlines: {prepare: %s, reboot: %s, return: %s}\n"+
+		Policy: fmt.Sprintf("version: 1\nmaxUnavailable: %d\nmaxLost: %d\nsoak: %s\ndeadlines: {staging: %s, reboot: %s, return: %s}\n"+
 			"drain: {timeout: %s}\nretry: {base: 2s, max: 10s}\n", w.config.Limit, maxLost, soak, deadline, deadline, deadline, deadline),
 		Reboot: nodesim.Reboot{Mode: nodesim.RebootStale, Down: 700 * time.Millisecond},
 		Latencies: hostsim.Latencies{

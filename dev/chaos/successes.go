@@ -11,7 +11,7 @@ func successes(s *story) {
 	for _, name := range sortedNodes(s.nodes) {
 		list := s.nodes[name]
 		for i, st := range list {
-			if !st.before.inHands() || st.after.inHands() {
+			if !st.before.disrupted() || st.after.disrupted() {
 				continue
 			}
 			outcome := marker.OutcomeAbandoned

@@ -300,7 +300,7 @@ func (w *world) views(ctx context.Context) ([]fleet.Node, error) {
 
 // rests tells if nothing is left to do on a node: by what agent, kubelet and controller say.
 func (w *world) rests(n fleet.Node) bool {
-	return n.Phase() == intent.PhaseIdle && n.Marks.Report.Answer(n.Marks.Intent.ID) == marker.StateReady && n.Ready && !n.Unschedulable &&
+	return n.Phase() == intent.PhaseWaiting && n.Marks.Report.Answer(n.Marks.Intent.ID) == marker.StateReady && n.Ready && !n.Unschedulable &&
 		n.Marks.Report.Current == w.newest() && n.OSVersion == w.newest() && n.Marks.Report.BootID == n.BootID
 }
 

@@ -56,7 +56,7 @@ func TestPodsRestarted(t *testing.T) {
 	w := inWorld(t)
 	boots, asked := w.machines()
 	w.release(t)
-	n := w.reaches(t, anyNode, intent.PhasePreparing)
+	n := w.reaches(t, anyNode, intent.PhaseStaging)
 	_, err := w.Kubectl(t.Context(), "-n", manifest.Namespace, "delete", "pod", "--wait=false", "-l", manifest.LabelComponent+"=agent", "--field-selector", "spec.nodeName="+n.Name)
 	assert.NilError(t, err)
 	for _, what := range []string{"deployment/update-operator-controller", "deployment/update-operator-proxy", "daemonset/update-operator-agent"} {

@@ -112,9 +112,9 @@ func TestKubeletAndSocketRestarted(t *testing.T) {
 	w := inWorld(t)
 	boots, asked := w.machines()
 	w.release(t)
-	for _, phase := range []intent.Phase{intent.PhasePreparing, intent.PhaseDraining, intent.PhaseVerifying} {
+	for _, phase := range []intent.Phase{intent.PhaseStaging, intent.PhaseDraining, intent.PhaseVerifying} {
 		n := w.Node(w.reaches(t, anyNode, phase).Name)
-		if phase == intent.PhasePreparing {
+		if phase == intent.PhaseStaging {
 			assert.NilError(t, n.RestartHostAPI())
 			continue
 		}

@@ -129,7 +129,7 @@ func (x *watcher) nodes(ctx context.Context, w *world) {
 		}
 	}
 	if len(held) > 1 {
-		x.wrong("S1: %v are in the operator's hands at once, more than 1", held)
+		x.wrong("S1: %v are out of service at once, more than 1", held)
 	}
 
 }

@@ -63,7 +63,7 @@ func TestUndeployNamesWhatIsLeft(t *testing.T) {
 	assert.Equal(t, asked[len(asked)-1], deletion)
 }
 
-// A node that is never given back isn't awaited in silence.
+// A node that is never uncordoned isn't awaited in silence.
 func TestUndeploySaysHowToGoOn(t *testing.T) {
 	out, asked, err := undeploying(t, there+labelled, "a\na Draining: pod x,b\n\n", "MINUTES=0")
 	assert.NilError(t, err, out)

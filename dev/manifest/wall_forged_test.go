@@ -29,7 +29,7 @@ func TestAttackWallForged(t *testing.T) {
 	client, err := kubernetes.NewForConfig(config)
 	assert.NilError(t, err)
 	for node, value := range map[string]string{wallNode: "asked", crowdedNode: "any"} {
-		walled, err := access.Walled(t.Context(), client, node)
+		walled, err := access.Restricted(t.Context(), client, node)
 		assert.NilError(t, err)
 		assert.Assert(t, walled)
 		var question corev1.Node
@@ -39,7 +39,7 @@ func TestAttackWallForged(t *testing.T) {
 			_, err = w.admin.CoreV1().Nodes().Patch(t.Context(), node, types.MergePatchType, []byte(setAnnotation(key, value)), metav1.PatchOptions{})
 			assert.NilError(t, err)
 		}
-		walled, err = access.Walled(t.Context(), client, node)
+		walled, err = access.Restricted(t.Context(), client, node)
 		assert.NilError(t, err)
 		assert.Check(t, walled, "%s is on node %q", asked.body, node)
 	}

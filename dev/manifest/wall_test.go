@@ -252,9 +252,9 @@ func TestAnotherNamespace(t *testing.T) {
 
 	wall := newWall(t, "ops")
 	asks := map[string]func(node string) (bool, error){
-		Proxy: func(node string) (bool, error) { return access.Walled(t.Context(), wall.users[Proxy], node) },
+		Proxy: func(node string) (bool, error) { return access.Restricted(t.Context(), wall.users[Proxy], node) },
 		Controller: func(node string) (bool, error) {
-			return access.ControllerWalled(t.Context(), wall.users[Controller], "ops", node)
+			return access.ControllerRestricted(t.Context(), wall.users[Controller], "ops", node)
 		},
 	}
 	for _, ask := range asks {
@@ -284,9 +284,9 @@ func TestAnotherNamespace(t *testing.T) {
 	}
 	maps, err := wall.admin.CoreV1().ConfigMaps("ops").List(t.Context(), metav1.ListOptions{})
 	assert.NilError(t, err)
-	assert.Assert(t, !slices.ContainsFunc(maps.Items, func(m corev1.ConfigMap) bool { return m.Name == "update-operator-wall" }))
+	assert.Assert(t, !slices.ContainsFunc(maps.Items, func(m corev1.ConfigMap) bool { return m.Name == "update-operator-admission" }))
 	for k := range wall.node(t).Annotations {
-		assert.Check(t, !strings.HasPrefix(k, marker.Prefix+"wall"), "what is asked is never stored: %s", k)
+		assert.Check(t, !strings.HasPrefix(k, marker.Prefix+"admission"), "what is asked is never stored: %s", k)
 	}
 }
 

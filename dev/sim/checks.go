@@ -68,8 +68,8 @@ type watched struct {
 	hookIDs map[string]time.Time
 	// readySince is since when its Ready condition has been True; zero: it isn't.
 	readySince time.Time
-	// handsOff are intents whose cordon, or Node, somebody took away after the point of no return.
-	handsOff map[string]bool
+	// uncordoned are intents whose cordon, or Node, somebody took away after the point of no return.
+	uncordoned map[string]bool
 	// begun are intents whose `busy` the proxy accepted.
 	begun map[string]bool
 	// failed are intents that were answered with an error.
@@ -79,7 +79,7 @@ type watched struct {
 func (c *checks) of(n *corev1.Node) *watched {
 	k := c.nodes[string(n.UID)]
 	if k == nil {
-		k = &watched{handsOff: map[string]bool{}, begun: map[string]bool{}, failed: map[string]bool{}, hookIDs: map[string]time.Time{}, blamed: map[string]time.Time{}}
+		k = &watched{uncordoned: map[string]bool{}, begun: map[string]bool{}, failed: map[string]bool{}, hookIDs: map[string]time.Time{}, blamed: map[string]time.Time{}}
 		c.nodes[string(n.UID)] = k
 	}
 	return k
@@ -254,7 +254,7 @@ func (c *checks) touched(before, after *corev1.Node) {
 	k.ours, k.theirs = false, false
 	if id := annotation(after, marker.KeyIntentID); annotation(after, marker.KeyActionWanted) == string(marker.ActionRebootUpdate) && annotation(after, marker.KeyActiveID) == id {
 		// Past the point of no return nobody can hold the reboot back any more.
-		k.handsOff[id] = true
+		k.uncordoned[id] = true
 	}
 }
 

@@ -103,7 +103,7 @@ func (c *checks) reboot(m *machine) {
 	}
 	k := c.of(n)
 	c.goes(m, annotation(n, marker.KeyTargetVersion))
-	if !n.Spec.Unschedulable && !k.handsOff[m.asked] {
+	if !n.Spec.Unschedulable && !k.uncordoned[m.asked] {
 		w.violate("S2", "%s reboots and is not cordoned", n.Name)
 	}
 }

@@ -166,14 +166,14 @@ func (c *checks) takes(actor string, before, after *corev1.ConfigMap) {
 	}
 	p := w.controllerNamed(actor)
 	d := &p.decided
-	var inHands, taken []*corev1.Node
+	var disrupted, taken []*corev1.Node
 	lost := map[*corev1.Node]bool{}
 	for _, n := range append(w.server.Nodes(), c.gone(now)...) {
 		_, slot := now[string(n.UID)]
 		if !slot && (!has(n, marker.KeyDisruption) || c.tampered[string(n.UID)]) {
 			continue
 		}
-		inHands = append(inHands, n)
+		disrupted = append(disrupted, n)
 		if has(n, marker.KeyDisruption) && (c.tampered[string(n.UID)] || c.lost(n, p, false)) || c.outOfReach(n, p) {
 			lost[n] = true
 		}
@@ -185,7 +185,7 @@ func (c *checks) takes(actor string, before, after *corev1.ConfigMap) {
 		c.count("S1")
 		for _, s := range scopes(&d.set, n) {
 			held, lent := 0, 0
-			for _, other := range inHands {
+			for _, other := range disrupted {
 				if s.in(other) {
 					held++
 					if lost[other] {
@@ -197,28 +197,28 @@ func (c *checks) takes(actor string, before, after *corev1.ConfigMap) {
 			if held > limit {
 				w.violate("S1", "%s takes a slot for %s: %d nodes of %s are in our hands then, with a limit of %d", actor, n.Name, held, s.name, limit)
 			}
-			if others := c.othersOut(p, inHands, s.in); held+others > limit {
+			if others := c.othersOut(p, disrupted, s.in); held+others > limit {
 				w.violate("S1", "%s takes a slot for %s: %d nodes of %s are in our hands then and %d are out by somebody else's, with a limit of %d",
 					actor, n.Name, held, s.name, others, limit)
 			}
 		}
-		c.domains(actor, "the fleet", &d.set.Rules, n, taken, inHands, lost, everyone)
+		c.domains(actor, "the fleet", &d.set.Rules, n, taken, disrupted, lost, everyone)
 		if g := groupOf(&d.set, n); g != nil {
-			c.domains(actor, "group "+g.Name, &g.Rules, n, taken, inHands, lost, func(n *corev1.Node) bool { return groupOf(&d.set, n) == g })
+			c.domains(actor, "group "+g.Name, &g.Rules, n, taken, disrupted, lost, func(n *corev1.Node) bool { return groupOf(&d.set, n) == g })
 		}
 	}
 }
 
 // othersOut counts the nodes that are out of service by nobody's or somebody else's doing, and that the process must
 // count: it has been shown that, and it was so for less than ignoreAfter.
-func (c *checks) othersOut(p *controllerProcess, inHands []*corev1.Node, in func(*corev1.Node) bool) int {
+func (c *checks) othersOut(p *controllerProcess, disrupted []*corev1.Node, in func(*corev1.Node) bool) int {
 	d := &p.decided
 	if !d.set.CountUnavailable || !p.jumpedAt.IsZero() {
 		return 0
 	}
 	count := 0
 	for _, n := range c.w.server.Nodes() {
-		if slices.Contains(inHands, n) || c.tampered[string(n.UID)] || !in(n) {
+		if slices.Contains(disrupted, n) || c.tampered[string(n.UID)] || !in(n) {
 			continue
 		}
 		stays := func(n *corev1.Node) bool { return labelled(n) && in(n) && out(n) && n.DeletionTimestamp == nil }
@@ -260,11 +260,11 @@ func (c *checks) gone(held map[string]string) []*corev1.Node {
 }
 
 // domains: a node whose zone has none in our hands only goes if not too many other zones have.
-func (c *checks) domains(actor, name string, r *policy.Rules, n *corev1.Node, taken, inHands []*corev1.Node, lost map[*corev1.Node]bool, in func(*corev1.Node) bool) {
+func (c *checks) domains(actor, name string, r *policy.Rules, n *corev1.Node, taken, disrupted []*corev1.Node, lost map[*corev1.Node]bool, in func(*corev1.Node) bool) {
 	for _, t := range r.Topology {
 		values := map[string]bool{}
 		begun := false
-		for _, other := range inHands {
+		for _, other := range disrupted {
 			if !in(other) {
 				continue
 			}

@@ -120,7 +120,7 @@ func (c *checks) gaveUp(actor string, before *corev1.Node, leaves bool) {
 	case !c.lost(before, p, false) && c.w.now.Sub(p.jumpedAt) > time.Minute:
 		c.w.violate("S3", "%s no longer waits for the reboot of %s, which has begun and is not Lost", actor, before.Name)
 	}
-	c.of(before).handsOff[annotation(before, marker.KeyIntentID)] = true
+	c.of(before).uncordoned[annotation(before, marker.KeyIntentID)] = true
 }
 
 // takesBack tells if the write replaces an intent to reboot that has no answer that ends it.

@@ -28,17 +28,17 @@ func TestHostFaults(t *testing.T) {
 		// Somebody else's command is waited for.
 		"F1": {when: sim.AtPrepare, n: 1, last: time.Minute},
 		// A lock that is never released ends in the patience with a busy host.
-		"F2": {when: sim.AtPrepare, last: 31 * time.Minute, reasons: want{plan.ReasonPrepareFailed}},
+		"F2": {when: sim.AtPrepare, last: 31 * time.Minute, reasons: want{plan.ReasonStagingFailed}},
 		// A host that can't find out what is available isn't up to date.
 		"F3": {n: 4, reasons: want{plan.ReasonHostError}},
-		"F4": {n: 4, last: 10 * time.Minute, reasons: want{plan.ReasonPrepareFailed}},
-		"F5": {n: 3, last: 10 * time.Minute, reasons: want{plan.ReasonPrepareFailed}},
+		"F4": {n: 4, last: 10 * time.Minute, reasons: want{plan.ReasonStagingFailed}},
+		"F5": {n: 3, last: 10 * time.Minute, reasons: want{plan.ReasonStagingFailed}},
 		// The offer goes away under the agent's hands: given back, and nothing counted.
 		"F6":  {n: 4, last: 2 * time.Minute},
-		"F7":  {n: 4, last: 10 * time.Minute, reasons: want{plan.ReasonPrepareFailed}},
+		"F7":  {n: 4, last: 10 * time.Minute, reasons: want{plan.ReasonStagingFailed}},
 		"F8":  {n: 4, last: 10 * time.Minute, reasons: want{plan.ReasonRebootFailed}},
-		"F9":  {n: 4, last: 10 * time.Minute, reasons: want{plan.ReasonPrepareFailed}},
-		"F10": {when: sim.AtPrepare, n: 4, last: time.Minute, reasons: want{plan.ReasonPrepareFailed}},
+		"F9":  {n: 4, last: 10 * time.Minute, reasons: want{plan.ReasonStagingFailed}},
+		"F10": {when: sim.AtPrepare, n: 4, last: time.Minute, reasons: want{plan.ReasonStagingFailed}},
 		// The agent's process ends and finds the new socket.
 		"F11": {when: sim.AtPrepare},
 		"F12": {when: sim.AtPrepare, n: 3, last: time.Minute},
@@ -63,11 +63,11 @@ func TestHostFaults(t *testing.T) {
 		"F27": {n: 4, last: 2 * time.Minute, reasons: want{plan.ReasonHostError}},
 		"F28": {last: 2 * time.Minute},
 		"F29": {last: 10 * time.Minute, n: 3},
-		"F30": {when: sim.AtPrepare, n: 4, last: time.Minute, reasons: want{plan.ReasonPrepareFailed}},
+		"F30": {when: sim.AtPrepare, n: 4, last: time.Minute, reasons: want{plan.ReasonStagingFailed}},
 		// Activated again and again, until the repository is back.
 		"F31": {when: sim.AtCordon, n: 2, last: 5 * time.Minute, reasons: want{plan.ReasonRebooting}},
 		"F32": {when: sim.AtCordon, n: 4, last: 5 * time.Minute},
-		"F33": {when: sim.AtPrepare, n: 4, last: 5 * time.Minute, reasons: want{plan.ReasonPrepareFailed}},
+		"F33": {when: sim.AtPrepare, n: 4, last: 5 * time.Minute, reasons: want{plan.ReasonStagingFailed}},
 		// A host that names no release is not taken for up to date.
 		"F34": {last: 5 * time.Minute, reasons: want{plan.ReasonHostError}},
 		// A mere mass of output is no failure.

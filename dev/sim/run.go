@@ -311,7 +311,7 @@ func (w *world) unsettled() string {
 			return fmt.Sprintf("%s runs %s and not %s", n.Name, v, w.newest)
 		}
 		if has(n, marker.KeyDisruption) || annotation(n, marker.KeyActionWanted) != string(marker.ActionStabilize) || annotation(n, marker.KeyCurrentVersion) != w.newest {
-			return n.Name + " is still in the operator's hands"
+			return n.Name + " is still out of service"
 		}
 	}
 	if cm := w.server.ConfigMap(namespace, kube.StateConfigMap); cm != nil && cm.Data["slots"] != "{}" {

@@ -135,10 +135,10 @@ func (s Scenario) settings() policy.Settings {
 	set := policy.DefaultSettings()
 	set.MaxUnavailable, set.MaxLost, set.MaxFailed = policy.Count(s.MaxUnavailable), policy.Count(s.MaxLost), policy.Unlimited
 	set.MaxStaging, set.Soak = s.MaxStaging, s.Soak
-	set.Deadlines = policy.Deadlines{Prepare: 30 * time.Minute, Reboot: 12 * time.Minute, Return: 4 * time.Minute}
+	set.Deadlines = policy.Deadlines{Staging: 30 * time.Minute, Reboot: 12 * time.Minute, Return: 4 * time.Minute}
 	set.Drain, set.IgnoreAfter = 4*time.Minute, 20*time.Minute
 	set.RetryBase, set.RetryMax = time.Minute, 10*time.Minute
-	set.HandsOff = 2 * time.Minute
+	set.PauseAfterUncordon = 2 * time.Minute
 	set.Eviction.Predict = !s.Blind
 	set.Volumes.Wait, set.Verify.Deadline = time.Minute, 2*time.Minute
 	return set

@@ -27,16 +27,16 @@ const (
 
 // handler is the proxy's API.
 type handler struct {
-	reviewer *reviewer
-	upstream *upstream
-	limits   *kept[string, *limit]
-	patches  chan struct{}
-	audit    *auditor
-	metrics  *Metrics
-	now      func() time.Time
-	log      logrus.FieldLogger
-	trust    trust
-	wall     wall
+	reviewer  *reviewer
+	upstream  *upstream
+	limits    *kept[string, *limit]
+	patches   chan struct{}
+	audit     *auditor
+	metrics   *Metrics
+	now       func() time.Time
+	log       logrus.FieldLogger
+	trust     trust
+	admission admission
 	// stopping ends when the process shuts down; watches end with it.
 	stopping context.Context
 }
@@ -94,7 +94,7 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, token string, i 
 	if refusal := h.own(ctx, i); refusal != nil {
 		return refusal
 	}
-	h.wall.ask(h.stopping, i.NodeName)
+	h.admission.ask(h.stopping, i.NodeName)
 	res, answer, err := h.upstream.ask(ctx, http.MethodGet, c, nil)
 	if err != nil {
 		return h.unavailable(ctx, err)

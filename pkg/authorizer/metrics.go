@@ -8,11 +8,11 @@ import (
 
 // Metrics are the proxy's.
 type Metrics struct {
-	requests *prometheus.CounterVec
-	refused  *prometheus.CounterVec
-	watches  prometheus.Gauge
-	expires  *prometheus.GaugeVec
-	wall     prometheus.Gauge
+	requests  *prometheus.CounterVec
+	refused   *prometheus.CounterVec
+	watches   prometheus.Gauge
+	expires   *prometheus.GaugeVec
+	admission prometheus.Gauge
 }
 
 // NewMetrics registers the proxy's metrics; r may be nil.
@@ -27,7 +27,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 			Help: "Watches of agents that are open."}),
 		expires: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name("certificate_expiry_timestamp_seconds"),
 			Help: "When the certificate in use ends."}, []string{"certificate"}),
-		wall: prometheus.NewGauge(prometheus.GaugeOpts{Name: name("wall_missing"),
+		admission: prometheus.NewGauge(prometheus.GaugeOpts{Name: name("admission_policy_missing"),
 			Help: "1 if no admission policy limits the proxy's account; 0 if one does, or that is not known yet."}),
 	}
 	for _, reason := range reasons {
@@ -37,7 +37,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		m.requests.WithLabelValues(string(v))
 	}
 	if r != nil {
-		r.MustRegister(m.requests, m.refused, m.watches, m.expires, m.wall)
+		r.MustRegister(m.requests, m.refused, m.watches, m.expires, m.admission)
 	}
 	return m
 }

@@ -77,7 +77,7 @@ func New(o Options, config *rest.Config, r prometheus.Registerer, log logrus.Fie
 		handler: &handler{
 			reviewer: newReviewer(client, keys, o.Audience, o.Namespace, o.AgentAccount, time.Now),
 			upstream: up, limits: newKept[string](newLimit), patches: make(chan struct{}, patchesAtOnce), audit: newAuditor(log, m), metrics: m,
-			wall: wall{missing: m.wall, log: log, now: time.Now}, now: time.Now, log: log, trust: defaultTrust, stopping: context.Background(),
+			admission: admission{missing: m.admission, log: log, now: time.Now}, now: time.Now, log: log, trust: defaultTrust, stopping: context.Background(),
 		},
 	}, nil
 }

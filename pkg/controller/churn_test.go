@@ -38,7 +38,7 @@ func TestAttackOfferThatComesAndGoes(t *testing.T) {
 			says(map[marker.Key]any{marker.KeyAvailableVersion: nil})
 		case m.Report.Answer(m.Intent.ID) == marker.StateNone && phase != intent.PhaseRebooting:
 			says(map[marker.Key]any{marker.KeyActiveID: m.Intent.ID, marker.KeyActionState: marker.StateReady})
-		case phase == intent.PhaseIdle && m.Report.Available == "":
+		case phase == intent.PhaseWaiting && m.Report.Available == "":
 			says(map[marker.Key]any{marker.KeyAvailableVersion: v2})
 		}
 		out, err := c.Plan(t.Context())

@@ -37,8 +37,8 @@ type Controller struct {
 	metrics  *Metrics
 	log      logrus.FieldLogger
 	now      func() time.Time
-	// walled is TermConfig's.
-	walled func(ctx context.Context, node string) (bool, error)
+	// restricted is TermConfig's.
+	restricted func(ctx context.Context, node string) (bool, error)
 
 	// term is the current one; nil while this process doesn't lead.
 	term atomic.Pointer[Term]
@@ -154,15 +154,15 @@ func (c *Controller) serve(ctx context.Context, elector *leaderelection.LeaderEl
 		Cluster: c.cluster,
 		Drainer: &drain.Drainer{Client: c.client, Evictor: drain.NewEvictor(c.client), MayEvict: leading,
 			Own: func(p *corev1.Pod) bool { return kube.OwnPod(c.options.Namespace, p) }, Parallel: evictions, Now: c.now},
-		Events:   events,
-		Policies: c.policy,
-		Alerts:   alert.Prometheus{Client: http.DefaultClient},
-		NodeName: c.options.NodeName,
-		Now:      c.now,
-		Spawn:    func(f func()) { work.Go(f) },
-		Walled:   c.walled,
-		Metrics:  c.metrics,
-		Log:      c.log,
+		Events:     events,
+		Policies:   c.policy,
+		Alerts:     alert.Prometheus{Client: http.DefaultClient},
+		NodeName:   c.options.NodeName,
+		Now:        c.now,
+		Spawn:      func(f func()) { work.Go(f) },
+		Restricted: c.restricted,
+		Metrics:    c.metrics,
+		Log:        c.log,
 	})
 	c.term.Store(term)
 	c.metrics.lead(true)

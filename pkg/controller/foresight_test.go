@@ -206,7 +206,7 @@ func TestPodIsWaitedFor(t *testing.T) {
 	f.until("a is managed", a.updatedTo(v1))
 	f.release(v2)
 	f.until("b is updated", f.machines["b"].updatedTo(v2))
-	f.until("a says what it waits for", a.waitsFor(plan.ReasonPodAwaited, "pod default/job runs"))
+	f.until("a says what it waits for", a.waitsFor(plan.ReasonPodEndAwaited, "pod default/job runs"))
 	assert.Assert(t, !cordoned("a"), "it was cordoned while the job ran")
 	job.Status.Phase, job.Status.Conditions = corev1.PodSucceeded, nil
 	_, err := f.client.CoreV1().Pods("default").UpdateStatus(t.Context(), job, metav1.UpdateOptions{})

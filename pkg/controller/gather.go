@@ -45,7 +45,7 @@ func (t *Term) gather(ctx context.Context) (fleet.Snapshot, policy.Settings, err
 	s.PolicyProblem, s.NoPolicy, s.Acknowledged, s.PolicyWarnings = said.Problem, said.None, said.Acknowledged, said.Warnings
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	s.Alerts, s.AdmissionProblem = t.alerts.found(wholeFleet, time.Time{}), t.wall.missing
+	s.Alerts, s.AdmissionProblem = t.alerts.found(wholeFleet, time.Time{}), t.admission.missing
 	t.watch(&s)
 	for i := range s.Nodes {
 		t.recall(&s.Nodes[i], s.Now)
@@ -124,7 +124,7 @@ func (t *Term) remember(s fleet.Snapshot, out plan.Plan) {
 				p.since = n.WatchedSince
 			}
 			passed[n.UID] = p
-			staged[n.UID] = p.phase == intent.PhasePrepared
+			staged[n.UID] = p.phase == intent.PhaseStaged
 		}
 		disrupted[n.UID] = n.Disrupted()
 	}

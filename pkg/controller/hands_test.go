@@ -16,7 +16,6 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 )
 
 // hold puts a pod on a node that nobody may evict until letGo is called.
@@ -61,18 +60,20 @@ func TestUncordonedInTheMiddleOfADrain(t *testing.T) {
 	f := newFleet(t, "a", "b")
 	a, b := f.machines["a"], f.machines["b"]
 	letGo := f.hold("a")
-	f.control(func(o *controller.Options) { o.Policy.Eviction.Predict, o.Policy.HandsOff = false, 3*time.Second })
+	f.control(func(o *controller.Options) {
+		o.Policy.Eviction.Predict, o.Policy.PauseAfterUncordon = false, 3*time.Second
+	})
 	f.until("a is managed", a.updatedTo(v1))
 	f.release(v2)
 	f.until("a drains", a.drains)
 	f.cordon("a", false)
-	f.until("a is given back", func() bool { return a.lastAttempt().Reason == string(plan.ReasonCordonTaken) })
+	f.until("a is given back", func() bool { return a.lastAttempt().Outcome == marker.OutcomeUncordoned })
 	assert.Equal(t, a.lastAttempt().Outcome, marker.OutcomeAbandoned)
 	m := a.marks()
 	assert.Assert(t, m.Failure == nil && m.Disruption == nil && m.Intent.RebootFrom == "")
 	assert.Equal(t, a.rebooted(), 0)
 	f.until("people are told", func() bool {
-		events, err := f.client.CoreV1().Events("default").List(t.Context(), metav1.ListOptions{FieldSelector: "reason=CordonTaken,involvedObject.name=a"})
+		events, err := f.client.CoreV1().Events("default").List(t.Context(), metav1.ListOptions{FieldSelector: "reason=UncordonedByUser,involvedObject.name=a"})
 		return err == nil && len(events.Items) == 1 && strings.Contains(events.Items[0].Message, "a user uncordoned the node")
 	})
 	f.until("b is updated", b.updatedTo(v2))
@@ -88,13 +89,13 @@ func TestCordonedByItsUserAfterADrainWasEnded(t *testing.T) {
 	a := f.machines["a"]
 	letGo := f.hold("a")
 	f.control(func(o *controller.Options) {
-		o.Policy.HandsOff, o.Policy.CountUnavailable, o.Policy.Eviction.Predict = 2*time.Second, false, false
+		o.Policy.PauseAfterUncordon, o.Policy.CountUnavailable, o.Policy.Eviction.Predict = 2*time.Second, false, false
 	})
 	f.until("a is managed", a.updatedTo(v1))
 	f.release(v2)
 	f.until("a drains", a.drains)
 	f.cordon("a", false)
-	f.until("a is given back", func() bool { return a.lastAttempt().Reason == string(plan.ReasonCordonTaken) })
+	f.until("a is given back", func() bool { return a.lastAttempt().Outcome == marker.OutcomeUncordoned })
 	f.cordon("a", true)
 	f.until("a's turn comes again", a.drains)
 	assert.Assert(t, a.marks().Disruption.WasUnschedulable)
@@ -131,7 +132,7 @@ func TestDeletedNodesHoldNoSlot_kured_478_kured_847(t *testing.T) {
 	f.annotateFor("b", string(marker.KeyPaused), nil)
 	old := a.node()
 	assert.Assert(t, strings.Contains(f.slots(), string(old.UID)))
-	f.until("b is staged", func() bool { m := b.marks(); return intent.PhaseOf(m) == intent.PhasePrepared })
+	f.until("b is staged", func() bool { m := b.marks(); return intent.PhaseOf(m) == intent.PhaseStaged })
 	assert.NilError(t, f.client.CoreV1().Nodes().Delete(t.Context(), "a", metav1.DeleteOptions{}))
 	// There must be somewhere for b's pods to go.
 	_, err := f.client.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{

@@ -19,9 +19,9 @@ type Metrics struct {
 	leading prometheus.Gauge
 
 	phases, reasons, versions  *prometheus.Desc
-	inHands, limit             *prometheus.Desc
+	disrupted, limit           *prometheus.Desc
 	problem, warnings, stopped *prometheus.Desc
-	wall                       *prometheus.Desc
+	admission                  *prometheus.Desc
 
 	mu   sync.Mutex
 	last *plan.Plan
@@ -44,12 +44,12 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 			[]string{"reason"}, nil),
 		versions: prometheus.NewDesc(name("nodes_version"), "Managed nodes by the version that they run.",
 			[]string{"version"}, nil),
-		inHands:  prometheus.NewDesc(name("nodes_unavailable"), "Nodes that are out of service because of the operator: cordoned, or in their soak.", nil, nil),
-		limit:    prometheus.NewDesc(name("nodes_unavailable_limit"), "How many nodes may be out of service.", nil, nil),
-		problem:  prometheus.NewDesc(name("policy_problem"), "1 while the policy in its ConfigMap has a mistake and is not in force, else 0.", nil, nil),
-		warnings: prometheus.NewDesc(name("policy_warnings"), "How many things the policy allows that were probably not meant. The plan names them.", nil, nil),
-		wall:     prometheus.NewDesc(name("wall_missing"), "1 if no admission policy limits the controller's account; 0 if one does, or that is not known yet.", nil, nil),
-		stopped:  prometheus.NewDesc(name("version_stopped"), "1 for each version that failed on too many nodes, so that nothing starts for it any more.", []string{"version"}, nil),
+		disrupted: prometheus.NewDesc(name("nodes_unavailable"), "Nodes that are out of service because of the operator: cordoned, or in their soak.", nil, nil),
+		limit:     prometheus.NewDesc(name("nodes_unavailable_limit"), "How many nodes may be out of service.", nil, nil),
+		problem:   prometheus.NewDesc(name("policy_problem"), "1 while the policy in its ConfigMap has a mistake and is not in force, else 0.", nil, nil),
+		warnings:  prometheus.NewDesc(name("policy_warnings"), "How many things the policy allows that were probably not meant. The plan names them.", nil, nil),
+		admission: prometheus.NewDesc(name("admission_policy_missing"), "1 if no admission policy limits the controller's account; 0 if one does, or that is not known yet.", nil, nil),
+		stopped:   prometheus.NewDesc(name("version_stopped"), "1 for each version that failed on too many nodes, so that nothing starts for it any more.", []string{"version"}, nil),
 	}
 	if r != nil {
 		r.MustRegister(m.steps, m.passes, m.errors, m.leading, m)
@@ -59,7 +59,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 
 // Describe implements prometheus.Collector.
 func (m *Metrics) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{m.phases, m.reasons, m.versions, m.inHands, m.limit, m.problem, m.warnings, m.wall, m.stopped} {
+	for _, d := range []*prometheus.Desc{m.phases, m.reasons, m.versions, m.disrupted, m.limit, m.problem, m.warnings, m.admission, m.stopped} {
 		ch <- d
 	}
 }
@@ -96,7 +96,7 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 	for v, n := range versions {
 		gauge(m.versions, n, v)
 	}
-	gauge(m.inHands, last.InHands)
+	gauge(m.disrupted, last.Disrupted)
 	gauge(m.limit, last.Limit)
 	problem := 0
 	if last.PolicyProblem != "" {
@@ -108,7 +108,7 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 	if last.AdmissionProblem != "" {
 		missing = 1
 	}
-	gauge(m.wall, missing)
+	gauge(m.admission, missing)
 	for _, v := range last.Stopped {
 		gauge(m.stopped, 1, v.Version)
 	}

@@ -245,7 +245,7 @@ func TestUnreadable(t *testing.T) {
 	f.until("b is updated", f.machines["b"].updatedTo(v2))
 	assert.Equal(t, a.rebooted(), 0)
 	f.until("people are told", func() bool {
-		events, err := f.client.CoreV1().Events("default").List(t.Context(), metav1.ListOptions{FieldSelector: "reason=MarksUnreadable,involvedObject.name=a"})
+		events, err := f.client.CoreV1().Events("default").List(t.Context(), metav1.ListOptions{FieldSelector: "reason=AnnotationUnreadable,involvedObject.name=a"})
 		return err == nil && len(events.Items) == 1
 	})
 }

@@ -39,8 +39,8 @@ func Start(ctx context.Context, o Options, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	c.walled = func(ctx context.Context, node string) (bool, error) {
-		return access.ControllerWalled(ctx, client, c.options.Namespace, node)
+	c.restricted = func(ctx context.Context, node string) (bool, error) {
+		return access.ControllerRestricted(ctx, client, c.options.Namespace, node)
 	}
 	log.WithFields(logrus.Fields{telemetry.FieldVersion: telemetry.Version, telemetry.FieldNode: o.NodeName}).Info("Starting the controller")
 	return telemetry.Beside(ctx, c.Run, o.ListenAddress, telemetry.Config{

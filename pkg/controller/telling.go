@@ -22,10 +22,10 @@ func (t *Term) tellOfThePolicy(s fleet.Snapshot, out plan.Plan) {
 		}
 		t.unknown = a.Failed != ""
 	}
-	if s.AdmissionProblem != "" && !t.noWall {
-		t.c.Events.Notice(true, reasonWallMissing, s.AdmissionProblem)
+	if s.AdmissionProblem != "" && !t.notRestricted {
+		t.c.Events.Notice(true, reasonAdmissionPolicyMissing, s.AdmissionProblem)
 	}
-	t.noWall = s.AdmissionProblem != ""
+	t.notRestricted = s.AdmissionProblem != ""
 	for _, w := range out.Warnings {
 		if !slices.Contains(t.warnings, w) {
 			t.c.Events.Notice(true, reasonPolicyDoubtful, w)
@@ -45,8 +45,8 @@ func (t *Term) tellOfThePolicy(s fleet.Snapshot, out plan.Plan) {
 // reasonPolicyDoubtful is of an Event alone: the policy allows what may not have been meant.
 const reasonPolicyDoubtful = "PolicyDoubtful"
 
-// reasonWallMissing is of an Event alone: no admission policy holds the controller's account.
-const reasonWallMissing = "WallMissing"
+// reasonAdmissionPolicyMissing is of an Event alone: no admission policy holds the controller's account.
+const reasonAdmissionPolicyMissing = "AdmissionPolicyMissing"
 
 // telling is what people were told of a node: the reason, since when it has stood, and if it was a warning.
 type telling struct {

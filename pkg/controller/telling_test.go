@@ -96,7 +96,7 @@ func TestStepsOnNodesAreTold(t *testing.T) {
 
 // An admission policy that doesn't hold the controller's account is told, once, and stands in the plan until it does; what
 // could not be found out is asked again.
-func TestMissingWallIsTold(t *testing.T) {
+func TestMissingAdmissionPolicyIsTold(t *testing.T) {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	at := time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
@@ -104,15 +104,15 @@ func TestMissingWallIsTold(t *testing.T) {
 	var stands bool
 	err := errors.New("no such node")
 	term := &Term{changed: make(chan struct{}, 1), c: TermConfig{Events: events, Log: log, Spawn: func(f func()) { f() }, Now: func() time.Time { return at },
-		Walled: func(_ context.Context, node string) (bool, error) {
+		Restricted: func(_ context.Context, node string) (bool, error) {
 			assert.Equal(t, node, "a")
 			asked++
 			return stands, err
 		}}}
 	after := func(d time.Duration) string {
 		at = at.Add(d)
-		term.askForWall(t.Context(), "a", at)
-		s := fleet.Snapshot{AdmissionProblem: term.wall.missing}
+		term.askForAdmission(t.Context(), "a", at)
+		s := fleet.Snapshot{AdmissionProblem: term.admission.missing}
 		out := planner.Plan(s, policy.DefaultSettings())
 		term.tellOfThePolicy(s, out)
 		return out.String()
@@ -123,12 +123,12 @@ func TestMissingWallIsTold(t *testing.T) {
 	assert.Equal(t, asked, 1)
 	err = nil
 	assert.Assert(t, !strings.Contains(after(30*time.Second), warning), "the policy may have been applied a moment ago")
-	assert.Assert(t, term.askForWall(t.Context(), "a", at).Equal(at.Add(10*time.Second)))
+	assert.Assert(t, term.askForAdmission(t.Context(), "a", at).Equal(at.Add(10*time.Second)))
 	assert.Assert(t, strings.Contains(after(10*time.Second), warning))
 	after(time.Minute)
 	assert.Equal(t, asked, 3)
-	assert.DeepEqual(t, events.events, []string{"policy WallMissing true"})
-	assert.Assert(t, term.askForWall(t.Context(), "a", at).Equal(at.Add(4*time.Minute)), "it is asked for again though nothing else happens")
+	assert.DeepEqual(t, events.events, []string{"policy AdmissionPolicyMissing true"})
+	assert.Assert(t, term.askForAdmission(t.Context(), "a", at).Equal(at.Add(4*time.Minute)), "it is asked for again though nothing else happens")
 	stands = true
 	assert.Assert(t, !strings.Contains(after(4*time.Minute), warning))
 	after(59 * time.Minute)
@@ -136,5 +136,5 @@ func TestMissingWallIsTold(t *testing.T) {
 	stands = false
 	after(time.Minute)
 	after(10 * time.Second)
-	assert.DeepEqual(t, events.events, []string{"policy WallMissing true", "policy WallMissing true"})
+	assert.DeepEqual(t, events.events, []string{"policy AdmissionPolicyMissing true", "policy AdmissionPolicyMissing true"})
 }

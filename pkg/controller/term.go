@@ -24,8 +24,8 @@ type TermConfig struct {
 	// NodeName is the node that this process runs on; it is updated last. Empty if unknown.
 	NodeName string
 	Now      func() time.Time
-	// Walled asks on a node whether an admission policy holds the controller's account; nil: it isn't asked.
-	Walled func(ctx context.Context, node string) (bool, error)
+	// Restricted asks on a node whether an admission policy holds the controller's account; nil: it isn't asked.
+	Restricted func(ctx context.Context, node string) (bool, error)
 	// Spawn starts work that a pass doesn't wait for; nil is a goroutine.
 	Spawn   func(func())
 	Metrics *Metrics
@@ -50,8 +50,8 @@ type Term struct {
 	// passed holds, by UID, the phase and intent in which the last pass saw a node.
 	passed map[string]passedOver
 	// away is since when this process has seen a node out of service by somebody else's hand, by UID.
-	away map[string]time.Time
-	wall walling
+	away      map[string]time.Time
+	admission admission
 	// writing is the trouble with the writes to nodes, by UID, conflicts the rows of conflicts that they meet, and wrote
 	// what was written to them since the last pass.
 	writing   works[fleet.WriteTrouble]
@@ -66,12 +66,12 @@ type Term struct {
 	// shown are the steps on Nodes that this process has told of lately, with when they were taken.
 	shown map[string]time.Time
 	// problem, unknown and stopped are what people were last told of the policy, of alerts and of versions.
-	problem  string
-	unknown  bool
-	noWall   bool
-	warnings []string
-	stopped  map[string]bool
-	retry    time.Duration
+	problem       string
+	unknown       bool
+	notRestricted bool
+	warnings      []string
+	stopped       map[string]bool
+	retry         time.Duration
 }
 
 // NewTerm begins a term: nothing that an earlier one read counts any more.
@@ -174,7 +174,7 @@ func (t *Term) Pass(ctx context.Context) (time.Time, error) {
 	}
 	out := planner.Plan(s, set)
 	if len(s.Nodes) > 0 {
-		if again := t.askForWall(ctx, s.Nodes[0].Name, s.Now); !again.IsZero() && (out.Wake.IsZero() || again.Before(out.Wake)) {
+		if again := t.askForAdmission(ctx, s.Nodes[0].Name, s.Now); !again.IsZero() && (out.Wake.IsZero() || again.Before(out.Wake)) {
 			out.Wake = again
 		}
 	}

@@ -53,7 +53,7 @@ func TestSUC_38(t *testing.T) {
 	}
 	f.release(v2)
 	for _, m := range f.machines {
-		f.until(m.name+" is staged", func() bool { return intent.PhaseOf(m.marks()) == intent.PhasePrepared })
+		f.until(m.name+" is staged", func() bool { return intent.PhaseOf(m.marks()) == intent.PhaseStaged })
 	}
 	for _, c := range []*controller.Controller{one, two} {
 		_, err := c.Plan(context.Background())

@@ -83,7 +83,7 @@ func TestWorkloadsDoNotComeBack(t *testing.T) {
 	f.ready("web", 1)
 	f.until("a is done", a.updatedTo(v2))
 	m := a.marks()
-	assert.Equal(t, m.Failure.Reason, string(plan.ReasonWorkloadsUnwell))
+	assert.Equal(t, m.Failure.Reason, string(plan.ReasonWorkloadsNotReady))
 	assert.Equal(t, m.Failure.Message, "StatefulSet default/web has 1 Ready pods, and had 2 before the drain")
 	assert.DeepEqual(t, m.Failure.Broken, []string{v2})
 	assert.Equal(t, m.History[len(m.History)-1].Outcome, marker.OutcomeFailed)
@@ -102,7 +102,7 @@ func TestPodsOnTheNodeAreAwaited(t *testing.T) {
 	a := f.machines["a"]
 	f.until("a is managed", a.updatedTo(v1))
 	f.release(v2)
-	f.until("pods are awaited", a.waitsFor(plan.ReasonPodsAwaited))
+	f.until("pods are awaited", a.waitsFor(plan.ReasonPodsNotReady))
 	assert.Assert(t, a.node().Spec.Unschedulable)
 	f.until("a is Lost", a.waitsFor(plan.ReasonLost))
 	_, err := f.client.CoreV1().Pods(f.namespace).Patch(context.Background(), "agent-a", types.MergePatchType, []byte(`{"metadata":{"labels":{"app":"cni"}}}`), metav1.PatchOptions{})

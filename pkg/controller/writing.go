@@ -163,7 +163,7 @@ func (t *Term) writeLooking(ctx context.Context, task plan.Task) (wrote bool, er
 // fenced looks live that no cordon of the step's node is under way, or was made.
 func (t *Term) fenced(ctx context.Context, step plan.Step) (bool, error) {
 	n, there, err := t.c.Cluster.Live(ctx, step.Node)
-	return there && n.UID == step.UID && !n.Disrupted() && n.Phase() != intent.PhasePrepared, err
+	return there && n.UID == step.UID && !n.Disrupted() && n.Phase() != intent.PhaseStaged, err
 }
 
 // lookBefore is the live look that goes before some writes.

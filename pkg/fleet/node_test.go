@@ -62,7 +62,7 @@ func TestManaged(t *testing.T) {
 
 func TestPhase(t *testing.T) {
 	n := fleet.Node{Marks: marker.Marks{Intent: marker.Intent{ID: "1", Action: marker.ActionStabilize}}}
-	assert.Equal(t, n.Phase(), intent.PhaseIdle)
+	assert.Equal(t, n.Phase(), intent.PhaseWaiting)
 	n.Problems = []marker.Problem{{Key: marker.KeyFailure, Why: "x"}}
 	assert.Equal(t, n.Phase(), intent.PhaseUnreadable, "whatever could be read")
 }

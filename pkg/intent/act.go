@@ -15,8 +15,8 @@ const (
 	// ActStabilize asks for nothing but fresh facts: of a new node, after a reset, or when there is nothing left to update
 	// to.
 	ActStabilize Act = "Stabilize"
-	// ActPrepare begins an attempt.
-	ActPrepare Act = "Prepare"
+	// ActStage begins an attempt.
+	ActStage Act = "Stage"
 	// ActConfirm asks whether what was staged some time ago is still there, and whether the repository answers.
 	ActConfirm Act = "Confirm"
 	// ActLook checks what would block a drain; it writes nothing to the node.
@@ -38,9 +38,9 @@ const (
 	// ActFinish ends an attempt after its soak.
 	ActFinish Act = "Finish"
 	// ActAbandon abandons the attempt: it uncordons and asks for a reset, in one patch.
-	ActAbandon Act = "GiveBack"
+	ActAbandon Act = "Abandon"
 	// ActUncordon uncordons a node that keeps what it has staged, and waits with it.
-	ActUncordon Act = "SetAside"
+	ActUncordon Act = "Uncordon"
 	// ActFence writes a new intent-id, so that an older cordon patch must fail, then frees the slot.
 	ActFence Act = "Fence"
 	// ActLeave removes all of the operator's marks, and its cordon.
@@ -66,31 +66,31 @@ type Transition struct {
 }
 
 // begun are the phases of a node that was asked for something.
-var begun = []Phase{PhaseIdle, PhasePreparing, PhasePrepared, PhaseDraining, PhaseRebooting, PhaseReturning,
+var begun = []Phase{PhaseWaiting, PhaseStaging, PhaseStaged, PhaseDraining, PhaseRebooting, PhaseReturning,
 	PhaseVerifying, PhaseResetting}
 
 var transitions = []Transition{
-	{ActStabilize, []Phase{PhaseNew, PhaseIdle, PhasePreparing, PhasePrepared, PhaseResetting},
-		marker.ActionStabilize, PhaseIdle},
-	{ActPrepare, []Phase{PhaseIdle}, marker.ActionPrepareUpdate, PhasePreparing},
-	{ActConfirm, []Phase{PhasePrepared}, marker.ActionConfirmUpdate, PhasePreparing},
-	{ActLook, []Phase{PhasePrepared}, "", ""},
-	{ActCordon, []Phase{PhasePrepared}, "", PhaseDraining},
+	{ActStabilize, []Phase{PhaseNew, PhaseWaiting, PhaseStaging, PhaseStaged, PhaseResetting},
+		marker.ActionStabilize, PhaseWaiting},
+	{ActStage, []Phase{PhaseWaiting}, marker.ActionPrepareUpdate, PhaseStaging},
+	{ActConfirm, []Phase{PhaseStaged}, marker.ActionConfirmUpdate, PhaseStaging},
+	{ActLook, []Phase{PhaseStaged}, "", ""},
+	{ActCordon, []Phase{PhaseStaged}, "", PhaseDraining},
 	{ActDrain, []Phase{PhaseDraining}, "", ""},
 	{ActCheck, []Phase{PhaseDraining, PhaseReturning, PhaseVerifying}, "", ""},
 	{ActReboot, []Phase{PhaseDraining}, marker.ActionRebootUpdate, PhaseRebooting},
 	{ActReturn, []Phase{PhaseReturning}, marker.ActionStabilize, PhaseVerifying},
 	{ActRecordon, []Phase{PhaseVerifying}, "", ""},
 	{ActSoak, []Phase{PhaseVerifying}, "", ""},
-	{ActFinish, []Phase{PhaseVerifying}, "", PhaseIdle},
-	{ActAbandon, []Phase{PhasePreparing, PhasePrepared, PhaseDraining, PhaseRebooting, PhaseReturning},
+	{ActFinish, []Phase{PhaseVerifying}, "", PhaseWaiting},
+	{ActAbandon, []Phase{PhaseStaging, PhaseStaged, PhaseDraining, PhaseRebooting, PhaseReturning},
 		marker.ActionResetState, PhaseResetting},
-	{ActUncordon, []Phase{PhaseDraining}, "", PhasePrepared},
-	{ActFence, []Phase{PhaseIdle, PhasePreparing, PhasePrepared}, marker.ActionStabilize, PhaseIdle},
+	{ActUncordon, []Phase{PhaseDraining}, "", PhaseStaged},
+	{ActFence, []Phase{PhaseWaiting, PhaseStaging, PhaseStaged}, marker.ActionStabilize, PhaseWaiting},
 	// What is activated on the host must still be undone.
 	{ActFence, []Phase{PhaseResetting}, marker.ActionResetState, PhaseResetting},
 	{ActRetry, append([]Phase{PhaseNew}, begun...), "", ""},
-	{ActReset, []Phase{PhaseIdle}, marker.ActionResetState, PhaseResetting},
+	{ActReset, []Phase{PhaseWaiting}, marker.ActionResetState, PhaseResetting},
 	{ActNote, begun, "", ""},
 }
 

@@ -8,12 +8,15 @@ type Phase string
 const (
 	// PhaseNew: nothing has been asked of the node.
 	PhaseNew Phase = "New"
-	// PhaseIdle: nothing to do, or nothing that may be done yet.
-	PhaseIdle Phase = "Idle"
-	// PhasePreparing: the agent writes the inactive partition set, or confirms that it stands; workloads run on.
-	PhasePreparing Phase = "Preparing"
-	// PhasePrepared: staged; waits for a slot.
-	PhasePrepared Phase = "Prepared"
+	// PhaseUpToDate: the host is offered nothing newer. The planner tells it from PhaseWaiting, and PhaseOf never returns it:
+	// what an agent reported says nothing while it is not Ready.
+	PhaseUpToDate Phase = "UpToDate"
+	// PhaseWaiting: nothing is asked of the agent but fresh facts; something keeps an update from beginning.
+	PhaseWaiting Phase = "Waiting"
+	// PhaseStaging: the agent writes the inactive partition set, or confirms that it stands; workloads run on.
+	PhaseStaging Phase = "Staging"
+	// PhaseStaged: staged; waits for a slot.
+	PhaseStaged Phase = "Staged"
 	// PhaseDraining: cordoned; its pods are being evicted.
 	PhaseDraining Phase = "Draining"
 	// PhaseRebooting: the agent was asked to activate and reboot.
@@ -33,7 +36,7 @@ const (
 
 // Phases is the closed list.
 func Phases() []Phase {
-	return []Phase{PhaseNew, PhaseIdle, PhasePreparing, PhasePrepared, PhaseDraining, PhaseRebooting,
+	return []Phase{PhaseNew, PhaseUpToDate, PhaseWaiting, PhaseStaging, PhaseStaged, PhaseDraining, PhaseRebooting,
 		PhaseReturning, PhaseVerifying, PhaseResetting, PhaseLost, PhaseUnreadable}
 }
 
@@ -46,9 +49,9 @@ func PhaseOf(m marker.Marks) Phase {
 		case m.Disruption != nil:
 			return PhaseDraining
 		case answer == marker.StateReady:
-			return PhasePrepared
+			return PhaseStaged
 		}
-		return PhasePreparing
+		return PhaseStaging
 	case marker.ActionRebootUpdate:
 		if answer == marker.StateReady || answer == marker.StateError {
 			return PhaseReturning
@@ -63,7 +66,7 @@ func PhaseOf(m marker.Marks) Phase {
 		if m.Disruption != nil {
 			return PhaseVerifying
 		}
-		return PhaseIdle
+		return PhaseWaiting
 	}
 	return PhaseNew
 }

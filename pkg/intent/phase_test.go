@@ -15,16 +15,16 @@ import (
 func TestPhaseOf(t *testing.T) {
 	const none, busy, ready, failed = marker.StateNone, marker.StateBusy, marker.StateReady, marker.StateError
 	for _, tc := range []struct {
-		action  marker.Action
-		inHands bool
-		answers []marker.State
-		phase   intent.Phase
+		action    marker.Action
+		disrupted bool
+		answers   []marker.State
+		phase     intent.Phase
 	}{
 		{"", false, []marker.State{none, busy, ready, failed}, intent.PhaseNew},
-		{marker.ActionStabilize, false, []marker.State{none, busy, ready, failed}, intent.PhaseIdle},
+		{marker.ActionStabilize, false, []marker.State{none, busy, ready, failed}, intent.PhaseWaiting},
 		{marker.ActionStabilize, true, []marker.State{none, busy, ready, failed}, intent.PhaseVerifying},
-		{marker.ActionPrepareUpdate, false, []marker.State{none, busy, failed}, intent.PhasePreparing},
-		{marker.ActionPrepareUpdate, false, []marker.State{ready}, intent.PhasePrepared},
+		{marker.ActionPrepareUpdate, false, []marker.State{none, busy, failed}, intent.PhaseStaging},
+		{marker.ActionPrepareUpdate, false, []marker.State{ready}, intent.PhaseStaged},
 		{marker.ActionPrepareUpdate, true, []marker.State{none, busy, ready, failed}, intent.PhaseDraining},
 		{marker.ActionRebootUpdate, true, []marker.State{none, busy}, intent.PhaseRebooting},
 		{marker.ActionRebootUpdate, true, []marker.State{ready, failed}, intent.PhaseReturning},
@@ -32,11 +32,11 @@ func TestPhaseOf(t *testing.T) {
 	} {
 		for _, answer := range tc.answers {
 			m := marker.Marks{Intent: marker.Intent{ID: "2", Action: tc.action}}
-			if tc.inHands {
+			if tc.disrupted {
 				m.Disruption = &marker.Disruption{Since: time.Unix(1, 0)}
 			}
 			m.Report = marker.Report{ActiveID: "2", State: answer}
-			assert.Equal(t, intent.PhaseOf(m), tc.phase, "%s %v %s", tc.action, tc.inHands, answer)
+			assert.Equal(t, intent.PhaseOf(m), tc.phase, "%s %v %s", tc.action, tc.disrupted, answer)
 			assert.Equal(t, intent.PointOfNoReturn(m), tc.action == marker.ActionRebootUpdate && answer != none)
 			m.Report.ActiveID = "1"
 			stale := intent.PhaseOf(m)
@@ -47,10 +47,10 @@ func TestPhaseOf(t *testing.T) {
 	}
 }
 
-// Every phase but Lost and Unreadable, which the clock and the decoder know, has an act that leaves it.
+// Every phase but those that PhaseOf never returns has an act that leaves it.
 func TestTransitionsLeaveEveryPhase(t *testing.T) {
 	for _, p := range intent.Phases() {
-		if p == intent.PhaseLost || p == intent.PhaseUnreadable {
+		if p == intent.PhaseUpToDate || p == intent.PhaseLost || p == intent.PhaseUnreadable {
 			continue
 		}
 		assert.Assert(t, slices.ContainsFunc(intent.Transitions(), func(l intent.Transition) bool {
@@ -84,20 +84,20 @@ func TestTransitions(t *testing.T) {
 		from intent.Phase
 		ok   bool
 	}{
-		{"a cordon needs a staged node", intent.ActCordon, intent.PhasePreparing, false},
-		{"a reboot needs a drained node", intent.ActReboot, intent.PhasePrepared, false},
+		{"a cordon needs a staged node", intent.ActCordon, intent.PhaseStaging, false},
+		{"a reboot needs a drained node", intent.ActReboot, intent.PhaseStaged, false},
 		{"a node that verifies isn't given back", intent.ActAbandon, intent.PhaseVerifying, false},
 		{"an unreadable node is left alone", intent.ActNote, intent.PhaseUnreadable, false},
 		{"a slot is never fenced off while the node drains", intent.ActFence, intent.PhaseDraining, false},
 		{"a drain can be given back", intent.ActAbandon, intent.PhaseDraining, true},
-		{"leaving has no line: it removes the marks", intent.ActLeave, intent.PhaseIdle, false},
+		{"leaving has no line: it removes the marks", intent.ActLeave, intent.PhaseWaiting, false},
 	} {
 		_, err := intent.Lookup(tc.act, tc.from)
 		assert.Equal(t, err == nil, tc.ok, tc.name)
 	}
-	_, err := intent.Lookup(intent.ActCordon, intent.PhaseIdle)
-	assert.Error(t, err, "Cordon is not allowed in phase Idle")
-	_, err = intent.Lookup(intent.ActLeave, intent.PhaseIdle)
+	_, err := intent.Lookup(intent.ActCordon, intent.PhaseWaiting)
+	assert.Error(t, err, "Cordon is not allowed in phase Waiting")
+	_, err = intent.Lookup(intent.ActLeave, intent.PhaseWaiting)
 	assert.Error(t, err, "Leave is not an act on a node's marks")
 	fence, err := intent.Lookup(intent.ActFence, intent.PhaseResetting)
 	assert.NilError(t, err)

@@ -173,7 +173,7 @@ func holders(object *corev1.ConfigMap) (map[string]string, error) {
 }
 
 // mayHold reports whether a node may have held a slot in a list that is gone.
-func mayHold(n *fleet.Node) bool { return n.Disrupted() || n.Phase() == intent.PhasePrepared }
+func mayHold(n *fleet.Node) bool { return n.Disrupted() || n.Phase() == intent.PhaseStaged }
 
 // load reads the object live. One that is missing, or has no list, is rebuilt from a live list of nodes.
 func (s *slots) load(ctx context.Context) error {

@@ -40,9 +40,9 @@ func Decode(annotations map[string]string) (Marks, []Problem) {
 			d.problem(KeyDisruption, "has no time in \"since\"")
 		}
 		if m.Intent.ID == "" {
-			d.problem(KeyIntentID, "is missing while the node is in the operator's hands")
+			d.problem(KeyIntentID, "is missing while the node is out of service")
 		} else if m.Intent.RebootFrom == "" && m.Intent.Action != ActionStabilize {
-			d.problem(KeyRebootFrom, "is missing while the node is in the operator's hands")
+			d.problem(KeyRebootFrom, "is missing while the node is out of service")
 		}
 	} else if m.Intent.Action == ActionRebootUpdate {
 		d.problem(KeyDisruption, "is missing while a reboot is asked for")

@@ -10,8 +10,8 @@ import (
 	"gotest.tools/v3/assert"
 )
 
-// inHands is a node in the middle of its drain, with everything on it that can be.
-func inHands() map[string]string {
+// disrupted is a node in the middle of its drain, with everything on it that can be.
+func disrupted() map[string]string {
 	return map[string]string{
 		"bottlerocket.aws/action-wanted":     "prepare-update",
 		"bottlerocket.aws/intent-id":         "17-abc",
@@ -35,7 +35,7 @@ func inHands() map[string]string {
 }
 
 func TestDecode(t *testing.T) {
-	m, problems := Decode(inHands())
+	m, problems := Decode(disrupted())
 	assert.Equal(t, len(problems), 0, "%v", problems)
 	assert.Equal(t, m.Intent, Intent{ID: "17-abc", Action: ActionPrepareUpdate,
 		Time: time.Date(2026, 9, 20, 10, 0, 0, 0, time.UTC), Until: time.Date(2026, 9, 20, 10, 45, 0, 0, time.UTC),
@@ -98,7 +98,7 @@ func TestDecodeProblems(t *testing.T) {
 		{"a build that is too long", KeyOperatorVersion, long},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			a := inHands()
+			a := disrupted()
 			a[string(tc.key)] = tc.value
 			m, problems := Decode(a)
 			assert.Assert(t, len(problems) > 0)
@@ -128,7 +128,7 @@ func TestDecodeMissing(t *testing.T) {
 		{"an answered id without the answer", []Key{KeyActionState}, KeyActionState},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			a := inHands()
+			a := disrupted()
 			for _, k := range tc.without {
 				delete(a, string(k))
 			}
@@ -137,7 +137,7 @@ func TestDecodeMissing(t *testing.T) {
 			assert.Equal(t, problems[0].Key, tc.problem, "%v", problems)
 		})
 	}
-	reboot := inHands()
+	reboot := disrupted()
 	reboot[string(KeyActionWanted)] = string(ActionRebootUpdate)
 	delete(reboot, string(KeyDisruption))
 	_, problems := Decode(reboot)
@@ -155,7 +155,7 @@ func TestDecodeIntentMissing(t *testing.T) {
 		ActionRebootUpdate:  {KeyTargetVersion, KeyRebootFrom},
 	} {
 		assert.Equal(t, action.Stages(), len(needs) == 1)
-		a := inHands()
+		a := disrupted()
 		a[string(KeyActionWanted)] = string(action)
 		delete(a, string(KeyTargetVersion))
 		delete(a, string(KeyRebootFrom))
@@ -175,7 +175,7 @@ func TestDecodeLimits(t *testing.T) {
 		KeyTargetVersion:  func(n int) string { return "1.2.3-" + strings.Repeat("x", n-6) },
 		KeyCurrentVersion: func(n int) string { return "1.2.3+" + strings.Repeat("x", n-6) },
 	} {
-		a := inHands()
+		a := disrupted()
 		a[string(key)] = value(128)
 		_, problems := Decode(a)
 		assert.Equal(t, len(problems), 0, "%v", problems)
@@ -185,7 +185,7 @@ func TestDecodeLimits(t *testing.T) {
 		assert.Assert(t, ValidToken(value(128)) && !ValidToken(value(129)))
 	}
 	for key, limit := range map[Key]int{KeyMessage: 256, KeyDisruption: 4096, KeyFailure: 4096} {
-		a := inHands()
+		a := disrupted()
 		a[string(key)] += strings.Repeat(" ", limit-len(a[string(key)]))
 		_, problems := Decode(a)
 		assert.Equal(t, len(problems), 0, "%v", problems)
@@ -193,7 +193,7 @@ func TestDecodeLimits(t *testing.T) {
 		_, problems = Decode(a)
 		assert.Assert(t, len(problems) > 0 && problems[0].Key == key, "%v", problems)
 	}
-	a := inHands()
+	a := disrupted()
 	a[string(KeyHistory)] += strings.Repeat(" ", 2048-len(a[string(KeyHistory)]))
 	assert.Equal(t, len(decode(t, a).History), 1)
 	a[string(KeyHistory)] += " "
@@ -209,7 +209,7 @@ func TestDecodeTimes(t *testing.T) {
 		"0000-12-31T00:00:00Z": true, "0001-01-01T00:00:00Z": false, "0002-01-01T00:00:00Z": false,
 		"9999-12-31T23:59:59Z": false, "9999-12-31T23:59:59-01:00": true,
 	} {
-		a := inHands()
+		a := disrupted()
 		a[string(KeyIntentUntil)] = text
 		_, problems := Decode(a)
 		assert.Equal(t, len(problems) > 0, problem, "%s: %v", text, problems)
@@ -218,7 +218,7 @@ func TestDecodeTimes(t *testing.T) {
 
 // Of marks with problems what can be read is there to be shown, and what can't isn't.
 func TestDecodeWhatCanBeRead(t *testing.T) {
-	a := inHands()
+	a := disrupted()
 	a[string(KeyActionWanted)], a[string(KeyActionState)] = "perform-update", "done"
 	a[string(KeyFailure)] = `{"versions":["latest","1.2.3"],"count":0}`
 	m, problems := Decode(a)
@@ -253,7 +253,7 @@ func TestDecodeLenient(t *testing.T) {
 		{"a key of a newer build", Prefix + "brand-new", "{"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			a := inHands()
+			a := disrupted()
 			a[string(tc.key)] = tc.value
 			maps.DeleteFunc(a, func(_, v string) bool { return v == gone })
 			m, problems := Decode(a)
@@ -284,14 +284,14 @@ func TestDecodeOlderOperator(t *testing.T) {
 
 // The parts read as in the whole.
 func TestDecodeParts(t *testing.T) {
-	whole, _ := Decode(inHands())
-	i, problems := DecodeIntent(inHands())
+	whole, _ := Decode(disrupted())
+	i, problems := DecodeIntent(disrupted())
 	assert.Equal(t, len(problems), 0)
 	assert.Equal(t, i, whole.Intent)
-	r, problems := DecodeReport(inHands())
+	r, problems := DecodeReport(disrupted())
 	assert.Equal(t, len(problems), 0)
 	assert.Equal(t, r, whole.Report)
-	broken := maps.Clone(inHands())
+	broken := maps.Clone(disrupted())
 	broken[string(KeyDisruption)] = "{"
 	_, problems = DecodeIntent(broken)
 	assert.Equal(t, len(problems), 0, "an agent's part is not held up by the controller's")
@@ -300,7 +300,7 @@ func TestDecodeParts(t *testing.T) {
 // What the record says of marks for others, of workloads and of waits is read as it was written, "nothing stood there"
 // among it, and so is what hooks answer with.
 func TestDecodeWhatADisruptionNotes(t *testing.T) {
-	a := inHands()
+	a := disrupted()
 	record := `{"since":"2026-09-20T10:05:00Z","wasUnschedulable":false,` +
 		`"before":{"karpenter.sh/do-not-disrupt":"false","node.kubernetes.io/exclude-from-external-load-balancers":null},` +
 		`"workloads":{"Deployment/default/web":2},"drained":"2026-09-20T10:06:00Z","asked":"2026-09-20T10:07:00Z","late":"2026-09-20T10:06:30Z"}`
@@ -326,7 +326,7 @@ func TestALongRecordCanBeRead(t *testing.T) {
 	for i := range 20 {
 		d.Workloads[fmt.Sprintf("%02d%s", i, strings.Repeat("x", 1536/20-2))] = 1000
 	}
-	m := decode(t, inHands())
+	m := decode(t, disrupted())
 	m.Disruption = d
 	_, problems := Decode(asRead(Encode(m)))
 	assert.Equal(t, len(problems), 0, "%v", problems)

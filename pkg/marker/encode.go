@@ -117,6 +117,12 @@ func decodeHistory(value string) []Attempt {
 			return nil
 		}
 		a.Version, a.Outcome, a.Reason = Clip(a.Version, maxToken), Outcome(Clip(string(a.Outcome), maxToken)), Clip(a.Reason, maxToken)
+		if a.Outcome == "given-back" {
+			a.Outcome = OutcomeAbandoned
+			if a.Reason == "CordonTaken" {
+				a.Outcome = OutcomeUncordoned
+			}
+		}
 		h = append(h, a)
 	}
 	return h

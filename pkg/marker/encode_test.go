@@ -28,7 +28,7 @@ func asRead(encoded map[Key]string) map[string]string {
 
 // What is read and written again is what stood there, so that nothing is written at rest (L4).
 func TestEncodeChangesNothing(t *testing.T) {
-	a := inHands()
+	a := disrupted()
 	assert.Equal(t, len(Diff(a, Encode(decode(t, a)), WriterController)), 0)
 }
 
@@ -47,7 +47,7 @@ func TestUnknownFieldsAreKept(t *testing.T) {
 		{"in history, as many as fields are missing", `[{"started":"2026-09-20T10:05:00Z","ended":"2026-09-20T10:05:00Z","by":"x","in":"y"}]`, KeyHistory, `"by":"x","in":"y"`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			a := inHands()
+			a := disrupted()
 			a[string(tc.key)] = tc.value
 			m := decode(t, a)
 			diff := Diff(a, Encode(m), WriterController)

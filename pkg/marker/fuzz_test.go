@@ -38,7 +38,7 @@ const (
 func FuzzDecode(f *testing.F) {
 	add := f.Add // vet counts arguments, but not those of a slice
 	seed := func(present uint32, changes ...string) {
-		a := inHands()
+		a := disrupted()
 		a[string(KeyPaused)], a[string(KeyRetry)], a[string(KeyMessage)] = "maintenance", "", "preparing 1.27.0: no space"
 		for i := 0; i < len(changes); i += 2 {
 			a[changes[i]] = changes[i+1]
@@ -217,7 +217,7 @@ func FuzzUnknownFields(f *testing.F) {
 		var field bytes.Buffer
 		assert.NilError(t, json.Compact(&field, []byte(quoted(t, name) + ":" + value)[len(quoted(t, name))+1:]))
 		extra := "," + quoted(t, name) + ":" + field.String() + "}"
-		a := inHands()
+		a := disrupted()
 		for k, v := range map[Key]string{
 			KeyDisruption: `{"since":"2026-09-20T10:05:00Z","wasUnschedulable":true` + extra,
 			KeyFailure:    `{"versions":["1.2.3"],"count":2,"reason":"X","at":"2026-09-20T10:05:00Z","retryAfter":"2026-09-20T10:05:00Z"` + extra,

@@ -40,7 +40,7 @@ func TestWire(t *testing.T) {
 
 // Encode and EncodeReport write nothing but what their writer owns.
 func TestEncodersWriteTheirOwn(t *testing.T) {
-	m := decode(t, inHands())
+	m := decode(t, disrupted())
 	for k := range Encode(m) {
 		assert.Assert(t, Owns(WriterController, string(k)), k)
 	}

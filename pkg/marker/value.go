@@ -194,8 +194,11 @@ const (
 	OutcomeUpdated Outcome = "updated"
 	// OutcomeFailed: counted against the node.
 	OutcomeFailed Outcome = "failed"
-	// OutcomeAbandoned: ended without counting, by a pause, a withdrawn offer or a human's hand.
-	OutcomeAbandoned Outcome = "given-back"
+	// OutcomeAbandoned: ended without counting, for example by a pause or a withdrawn offer. Before 2.0 it was written as
+	// "given-back", which Decode still reads.
+	OutcomeAbandoned Outcome = "abandoned"
+	// OutcomeUncordoned: abandoned because a user uncordoned the node. No attempt begins for a while.
+	OutcomeUncordoned Outcome = "uncordoned"
 )
 
 // Waiting is what a node in progress waits for.

@@ -22,13 +22,13 @@ type Plan struct {
 	Steps []Step `json:"steps"`
 	// Nodes are all managed nodes, sorted by name, each with what holds for it.
 	Nodes []Decision `json:"nodes"`
-	// InHands counts the nodes that hold a slot or show a disruption, and those that the steps take; Lent of them are
+	// Disrupted counts the nodes that hold a slot or show a disruption, and those that the steps take; LostUncounted of them are
 	// Lost and lend it on.
-	InHands int `json:"inHands"`
-	Lent    int `json:"lent"`
-	Limit   int `json:"limit"`
+	Disrupted     int `json:"disrupted"`
+	LostUncounted int `json:"lostUncounted"`
+	Limit         int `json:"limit"`
 	// Others are out of service by somebody else's hand and use the limit up too.
-	Others int `json:"others,omitempty"`
+	ByOthers int `json:"byOthers,omitempty"`
 	// Budgets are all limits with what uses them up before the steps are taken.
 	Budgets []Usage `json:"budgets,omitempty"`
 	// Groups are the policy's, in its order; the last one, without a name, are the nodes in no group.

@@ -82,24 +82,24 @@ func TestMessage(t *testing.T) {
 
 // A plan is printed with what is wrong for many nodes at the top, and a row for each node.
 func TestString(t *testing.T) {
-	p := plan.Plan{InHands: 3, Lent: 1, Limit: 2, Others: 1, PolicyProblem: "line 2", AdmissionProblem: "no wall", Warnings: []string{"odd\x1b"},
+	p := plan.Plan{Disrupted: 3, LostUncounted: 1, Limit: 2, ByOthers: 1, PolicyProblem: "line 2", AdmissionProblem: "no wall", Warnings: []string{"odd\x1b"},
 		Stopped: []plan.StoppedVersion{{Version: "1.2.0", Message: plan.Text("1.2.0 failed")}},
 		Nodes: []plan.Decision{
-			{Node: "a", Phase: intent.PhaseIdle, Reason: plan.ReasonUpToDate, Message: plan.Text("one\nline")},
-			{Node: "b", Phase: intent.PhasePrepared, Version: "1.1.0", Target: "1.2.0", Act: intent.ActCordon, Reason: plan.ReasonCordoned, Message: plan.Text("goes")},
+			{Node: "a", Phase: intent.PhaseWaiting, Reason: plan.ReasonUpToDate, Message: plan.Text("one\nline")},
+			{Node: "b", Phase: intent.PhaseStaged, Version: "1.1.0", Target: "1.2.0", Act: intent.ActCordon, Reason: plan.ReasonCordoned, Message: plan.Text("goes")},
 		},
 		Steps: []plan.Step{{Node: "b", Act: intent.ActCordon}, {Node: "c", Act: intent.ActRelease, Reason: plan.ReasonNodeGone}, {Node: "d", Act: intent.ActRelease}},
 	}
-	assert.Equal(t, p.String(), `2 nodes: 1 Idle, 1 Prepared
+	assert.Equal(t, p.String(), `2 nodes: 1 Waiting, 1 Staged
 unavailable in the fleet: 3, and 2 may be (1 from now on, 1 not by the operator's doing, 1 a place of a node that is gone); 1 Lost on top
 the policy is not in force: line 2
 warning: no wall
 warning: odd?
 1.2.0 failed
 
-NODE  PHASE     VERSION  TARGET  NEXT    REASON    MESSAGE
-a     Idle      -        -       wait    UpToDate  one line
-b     Prepared  1.1.0    1.2.0   Cordon  Cordoned  goes
+NODE  PHASE    VERSION  TARGET  NEXT    REASON    MESSAGE
+a     Waiting  -        -       wait    UpToDate  one line
+b     Staged   1.1.0    1.2.0   Cordon  Cordoned  goes
 `)
 	p.Nodes[0].Message = plan.Text(strings.Repeat("x", 2000))
 	p.PolicyProblem = strings.Repeat("y", 2000)
@@ -138,10 +138,10 @@ func TestLastShown(t *testing.T) {
 		{"a return", marker.Marks{Disruption: &marker.Disruption{Returned: &returned}, History: attempt("updated", "Updated"), Report: marker.Report{Current: "1.2.0"}},
 			"Return 2026-09-20T10:01:00Z", "Ready again with 1.2.0"},
 		{"an end", marker.Marks{History: attempt(marker.OutcomeUpdated, "Updated")}, "Finish 2026-09-20T10:00:00Z Updated", "updated to 1.2.0"},
-		{"a failure", marker.Marks{History: attempt(marker.OutcomeFailed, "PrepareFailed"), Failure: failure}, "Finish 2026-09-20T10:00:00Z PrepareFailed", "no space"},
-		{"a failure of which another was told since", marker.Marks{History: attempt(marker.OutcomeFailed, "PrepareFailed"), Failure: &marker.Failure{Message: "x", At: now.Add(1)}},
-			"Finish 2026-09-20T10:00:00Z PrepareFailed", "the attempt at 1.2.0 was abandoned"},
-		{"a failure that was forgotten", marker.Marks{History: attempt(marker.OutcomeFailed, "PrepareFailed")}, "Finish 2026-09-20T10:00:00Z PrepareFailed", "the attempt at 1.2.0 was abandoned"},
+		{"a failure", marker.Marks{History: attempt(marker.OutcomeFailed, "StagingFailed"), Failure: failure}, "Finish 2026-09-20T10:00:00Z StagingFailed", "no space"},
+		{"a failure of which another was told since", marker.Marks{History: attempt(marker.OutcomeFailed, "StagingFailed"), Failure: &marker.Failure{Message: "x", At: now.Add(1)}},
+			"Finish 2026-09-20T10:00:00Z StagingFailed", "the attempt at 1.2.0 was abandoned"},
+		{"a failure that was forgotten", marker.Marks{History: attempt(marker.OutcomeFailed, "StagingFailed")}, "Finish 2026-09-20T10:00:00Z StagingFailed", "the attempt at 1.2.0 was abandoned"},
 		{"one given back", marker.Marks{History: attempt(marker.OutcomeAbandoned, "Paused"), Failure: failure}, "Finish 2026-09-20T10:00:00Z Paused", "the attempt at 1.2.0 was abandoned"},
 		{"an end by any reason", marker.Marks{History: attempt(marker.OutcomeUpdated, string(plan.Reasons()[0]))},
 			"Finish 2026-09-20T10:00:00Z " + string(plan.Reasons()[0]), "updated to 1.2.0"},

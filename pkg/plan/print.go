@@ -53,17 +53,17 @@ func (o Plan) Counts() []string {
 	for _, part := range []struct {
 		n  int
 		is string
-	}{{starting, "from now on"}, {o.Others, "not by the operator's doing"}, {gone, "a place of a node that is gone"}} {
+	}{{starting, "from now on"}, {o.ByOthers, "not by the operator's doing"}, {gone, "a place of a node that is gone"}} {
 		if part.n > 0 {
 			of = append(of, fmt.Sprintf("%d %s", part.n, part.is))
 		}
 	}
-	limit := fmt.Sprintf("unavailable in the fleet: %d, and %d may be", o.InHands-o.Lent+o.Others, o.Limit)
+	limit := fmt.Sprintf("unavailable in the fleet: %d, and %d may be", o.Disrupted-o.LostUncounted+o.ByOthers, o.Limit)
 	if len(of) > 0 {
 		limit += " (" + strings.Join(of, ", ") + ")"
 	}
-	if o.Lent > 0 {
-		limit += fmt.Sprintf("; %d Lost on top", o.Lent)
+	if o.LostUncounted > 0 {
+		limit += fmt.Sprintf("; %d Lost on top", o.LostUncounted)
 	}
 	return []string{o.PhaseCounts(), limit}
 }

@@ -8,8 +8,8 @@ type Reason string
 
 // Reasons for a node that gets no step.
 const (
-	// ReasonMarksUnreadable: an annotation can't be read; the node is left alone until it can.
-	ReasonMarksUnreadable Reason = "MarksUnreadable"
+	// ReasonAnnotationUnreadable: an annotation can't be read; the node is left alone until it can.
+	ReasonAnnotationUnreadable Reason = "AnnotationUnreadable"
 	// ReasonInterfaceUnsupported: labelled for an interface that this operator doesn't speak.
 	ReasonInterfaceUnsupported Reason = "InterfaceUnsupported"
 	// ReasonAgentNotReady: no Ready agent pod, or it hasn't reported yet.
@@ -27,8 +27,8 @@ const (
 	ReasonLowerVersionOffered Reason = "LowerVersionOffered"
 	// ReasonBackingOff: this version failed here and its wait isn't over.
 	ReasonBackingOff Reason = "BackingOff"
-	// ReasonHandsOff: a human took our cordon away a short while ago.
-	ReasonHandsOff Reason = "HandsOff"
+	// ReasonRecentlyUncordoned: a human took our cordon away a short while ago.
+	ReasonRecentlyUncordoned Reason = "RecentlyUncordoned"
 	// ReasonNodeNotReady: nothing starts on a node that isn't Ready.
 	ReasonNodeNotReady Reason = "NodeNotReady"
 	// ReasonBootUnconfirmed: agent and kubelet don't name the same boot, or not the same version of it.
@@ -55,8 +55,8 @@ const (
 	ReasonAfterGroup Reason = "AfterGroup"
 	// ReasonVersionDenied: the policy denies the version, or doesn't allow it.
 	ReasonVersionDenied Reason = "VersionDenied"
-	// ReasonHeld: the policy holds the fleet at another version than the one that is offered.
-	ReasonHeld Reason = "Held"
+	// ReasonHeldAtVersion: the policy holds the fleet at another version than the one that is offered.
+	ReasonHeldAtVersion Reason = "HeldAtVersion"
 	// ReasonVersionTooNew: the version must be known for longer.
 	ReasonVersionTooNew Reason = "VersionTooNew"
 	// ReasonVersionStopped: the version failed on too many nodes.
@@ -79,8 +79,8 @@ const (
 	ReasonBudgetBlocks Reason = "BudgetBlocks"
 	// ReasonPodProtected: the policy lets nobody evict a pod, so the node isn't cordoned.
 	ReasonPodProtected Reason = "PodProtected"
-	// ReasonPreparing: the agent is staging.
-	ReasonPreparing Reason = "Preparing"
+	// ReasonStaging: the agent is staging.
+	ReasonStaging Reason = "Staging"
 	// ReasonConfirming: staged some time ago, the agent asks the repository once more.
 	ReasonConfirming Reason = "Confirming"
 	// ReasonLeavingBalancers: load balancers are given time to send nothing to the node any more.
@@ -89,8 +89,8 @@ const (
 	ReasonDraining Reason = "Draining"
 	// ReasonEvictionBlocked: a pod may not be evicted now, a PodDisruptionBudget mostly.
 	ReasonEvictionBlocked Reason = "EvictionBlocked"
-	// ReasonPodAwaited: a pod runs that the policy doesn't let be evicted, but waits for.
-	ReasonPodAwaited Reason = "PodAwaited"
+	// ReasonPodEndAwaited: a pod runs that the policy doesn't let be evicted, but waits for.
+	ReasonPodEndAwaited Reason = "PodEndAwaited"
 	// ReasonEvictionLimit: as many pods were evicted from the node within an hour as may be.
 	ReasonEvictionLimit Reason = "EvictionLimit"
 	// ReasonDrainFailing: the eviction pass itself fails.
@@ -105,14 +105,14 @@ const (
 	ReasonRebooting Reason = "Rebooting"
 	// ReasonReturning: the kubelet doesn't show the new boot, Ready and the version yet.
 	ReasonReturning Reason = "Returning"
-	// ReasonPodsAwaited: pods that the policy wants on the node itself are not Ready there.
-	ReasonPodsAwaited Reason = "PodsAwaited"
+	// ReasonPodsNotReady: pods that the policy wants on the node itself are not Ready there.
+	ReasonPodsNotReady Reason = "PodsNotReady"
 	// ReasonSoaking: Ready on its new boot; the soak runs.
 	ReasonSoaking Reason = "Soaking"
 	// ReasonWorkloadsAwaited: a workload that had Ready pods on the node has less of them than before.
 	ReasonWorkloadsAwaited Reason = "WorkloadsAwaited"
-	// ReasonUnwell: not Ready during the soak.
-	ReasonUnwell Reason = "Unwell"
+	// ReasonNotReadyAfterUpdate: not Ready during the soak.
+	ReasonNotReadyAfterUpdate Reason = "NotReadyAfterUpdate"
 	// ReasonResetting: the agent undoes what is activated.
 	ReasonResetting Reason = "Resetting"
 	// ReasonLost: past the deadline after the point of no return.
@@ -120,57 +120,57 @@ const (
 	// ReasonWriteFailing: the API server refuses the writes to the node, or is too slow with them; it is written to ever
 	// more rarely.
 	ReasonWriteFailing Reason = "WriteFailing"
-	// ReasonLeaving: the label is gone; what we hold is being given back.
-	ReasonLeaving Reason = "Leaving"
+	// ReasonLabelRemoved: the label is gone; what we hold is being given back.
+	ReasonLabelRemoved Reason = "LabelRemoved"
 )
 
 // Reasons for a step.
 const (
-	ReasonManaged         Reason = "Managed"
-	ReasonUpdateAvailable Reason = "UpdateAvailable"
-	ReasonLooking         Reason = "Looking"
-	ReasonCordoned        Reason = "Cordoned"
-	ReasonDrained         Reason = "Drained"
-	ReasonSingleNode      Reason = "SingleNode"
-	ReasonRebootedEarly   Reason = "RebootedEarly"
-	ReasonUncordoned      Reason = "Uncordoned"
-	ReasonUpdated         Reason = "Updated"
-	ReasonVerified        Reason = "Verified"
-	ReasonSoakRestarted   Reason = "SoakRestarted"
-	ReasonResetDone       Reason = "ResetDone"
-	ReasonAlreadyOnTarget Reason = "AlreadyOnTarget"
-	ReasonOfferWithdrawn  Reason = "OfferWithdrawn"
-	ReasonPrepareFailed   Reason = "PrepareFailed"
-	ReasonPrepareDeadline Reason = "PrepareDeadline"
-	ReasonDrainDeadline   Reason = "DrainDeadline"
-	ReasonEvictionRefused Reason = "EvictionRefused"
-	ReasonVolumesDeadline Reason = "VolumesDeadline"
-	ReasonHookFailed      Reason = "HookFailed"
-	ReasonAgentLost       Reason = "AgentLost"
-	ReasonRebootDeadline  Reason = "RebootDeadline"
-	ReasonRebootFailed    Reason = "RebootFailed"
-	ReasonRolledBack      Reason = "RolledBack"
-	ReasonWorkloadsUnwell Reason = "WorkloadsUnwell"
-	ReasonCordonTaken     Reason = "CordonTaken"
-	ReasonRetryWanted     Reason = "RetryWanted"
-	ReasonClockCorrected  Reason = "ClockCorrected"
-	ReasonSlotOrphaned    Reason = "SlotOrphaned"
-	ReasonNodeGone        Reason = "NodeGone"
+	ReasonManaged           Reason = "Managed"
+	ReasonUpdateAvailable   Reason = "UpdateAvailable"
+	ReasonLooking           Reason = "Looking"
+	ReasonCordoned          Reason = "Cordoned"
+	ReasonRebootRequested   Reason = "RebootRequested"
+	ReasonSingleNode        Reason = "SingleNode"
+	ReasonRebootedEarly     Reason = "RebootedEarly"
+	ReasonUncordoned        Reason = "Uncordoned"
+	ReasonUpdated           Reason = "Updated"
+	ReasonVerified          Reason = "Verified"
+	ReasonSoakRestarted     Reason = "SoakRestarted"
+	ReasonResetDone         Reason = "ResetDone"
+	ReasonAlreadyOnTarget   Reason = "AlreadyOnTarget"
+	ReasonOfferWithdrawn    Reason = "OfferWithdrawn"
+	ReasonStagingFailed     Reason = "StagingFailed"
+	ReasonStagingDeadline   Reason = "StagingDeadline"
+	ReasonDrainDeadline     Reason = "DrainDeadline"
+	ReasonEvictionRefused   Reason = "EvictionRefused"
+	ReasonVolumesDeadline   Reason = "VolumesDeadline"
+	ReasonHookFailed        Reason = "HookFailed"
+	ReasonAgentLost         Reason = "AgentLost"
+	ReasonRebootDeadline    Reason = "RebootDeadline"
+	ReasonRebootFailed      Reason = "RebootFailed"
+	ReasonRolledBack        Reason = "RolledBack"
+	ReasonWorkloadsNotReady Reason = "WorkloadsNotReady"
+	ReasonUncordonedByUser  Reason = "UncordonedByUser"
+	ReasonRetryWanted       Reason = "RetryWanted"
+	ReasonClockCorrected    Reason = "ClockCorrected"
+	ReasonSlotUnused        Reason = "SlotUnused"
+	ReasonNodeGone          Reason = "NodeGone"
 )
 
 var reasons = []Reason{
-	ReasonMarksUnreadable, ReasonInterfaceUnsupported, ReasonAgentNotReady, ReasonAnotherUpdater, ReasonHostError,
-	ReasonPaused, ReasonUpToDate, ReasonLowerVersionOffered, ReasonBackingOff, ReasonHandsOff, ReasonNodeNotReady,
+	ReasonAnnotationUnreadable, ReasonInterfaceUnsupported, ReasonAgentNotReady, ReasonAnotherUpdater, ReasonHostError,
+	ReasonPaused, ReasonUpToDate, ReasonLowerVersionOffered, ReasonBackingOff, ReasonRecentlyUncordoned, ReasonNodeNotReady,
 	ReasonBootUnconfirmed, ReasonStagingLimit, ReasonUnavailableLimit, ReasonDomainLimit, ReasonPolicyPaused,
-	ReasonPolicyUnreadable, ReasonWindowClosed, ReasonWindowTooShort, ReasonFrozen, ReasonUngrouped, ReasonAfterGroup, ReasonVersionDenied, ReasonHeld,
+	ReasonPolicyUnreadable, ReasonWindowClosed, ReasonWindowTooShort, ReasonFrozen, ReasonUngrouped, ReasonAfterGroup, ReasonVersionDenied, ReasonHeldAtVersion,
 	ReasonVersionTooNew, ReasonVersionStopped, ReasonBeingRemoved, ReasonTooManyLost, ReasonStateUnreadable, ReasonOnlySchedulableNode, ReasonControllerLast,
-	ReasonAlertsFiring, ReasonAlertsUnknown, ReasonBudgetBlocks, ReasonPodProtected, ReasonPreparing, ReasonConfirming, ReasonLeavingBalancers, ReasonDraining, ReasonEvictionBlocked,
-	ReasonPodAwaited, ReasonEvictionLimit, ReasonDrainFailing, ReasonVolumesAttached, ReasonHookAwaited, ReasonCheckFailing, ReasonRebooting,
-	ReasonReturning, ReasonPodsAwaited, ReasonSoaking, ReasonWorkloadsAwaited, ReasonUnwell, ReasonResetting, ReasonLost, ReasonWriteFailing, ReasonLeaving,
-	ReasonManaged, ReasonUpdateAvailable, ReasonLooking, ReasonCordoned, ReasonDrained, ReasonSingleNode, ReasonRebootedEarly, ReasonUncordoned,
+	ReasonAlertsFiring, ReasonAlertsUnknown, ReasonBudgetBlocks, ReasonPodProtected, ReasonStaging, ReasonConfirming, ReasonLeavingBalancers, ReasonDraining, ReasonEvictionBlocked,
+	ReasonPodEndAwaited, ReasonEvictionLimit, ReasonDrainFailing, ReasonVolumesAttached, ReasonHookAwaited, ReasonCheckFailing, ReasonRebooting,
+	ReasonReturning, ReasonPodsNotReady, ReasonSoaking, ReasonWorkloadsAwaited, ReasonNotReadyAfterUpdate, ReasonResetting, ReasonLost, ReasonWriteFailing, ReasonLabelRemoved,
+	ReasonManaged, ReasonUpdateAvailable, ReasonLooking, ReasonCordoned, ReasonRebootRequested, ReasonSingleNode, ReasonRebootedEarly, ReasonUncordoned,
 	ReasonUpdated, ReasonVerified, ReasonSoakRestarted, ReasonResetDone, ReasonAlreadyOnTarget, ReasonOfferWithdrawn,
-	ReasonPrepareFailed, ReasonPrepareDeadline, ReasonDrainDeadline, ReasonEvictionRefused, ReasonVolumesDeadline, ReasonHookFailed, ReasonAgentLost, ReasonRebootDeadline, ReasonRebootFailed,
-	ReasonRolledBack, ReasonWorkloadsUnwell, ReasonCordonTaken, ReasonRetryWanted, ReasonClockCorrected, ReasonSlotOrphaned, ReasonNodeGone,
+	ReasonStagingFailed, ReasonStagingDeadline, ReasonDrainDeadline, ReasonEvictionRefused, ReasonVolumesDeadline, ReasonHookFailed, ReasonAgentLost, ReasonRebootDeadline, ReasonRebootFailed,
+	ReasonRolledBack, ReasonWorkloadsNotReady, ReasonUncordonedByUser, ReasonRetryWanted, ReasonClockCorrected, ReasonSlotUnused, ReasonNodeGone,
 }
 
 // Reasons is the closed list.
@@ -194,9 +194,9 @@ func (r Reason) Patient() bool {
 // is wrong with the policy or with a version they are warned once, and not for each node.
 func (r Reason) Troubling() bool {
 	switch r {
-	case ReasonMarksUnreadable, ReasonInterfaceUnsupported, ReasonAnotherUpdater, ReasonHostError, ReasonLost, ReasonTooManyLost, ReasonStateUnreadable,
-		ReasonUnwell, ReasonPrepareFailed, ReasonPrepareDeadline, ReasonDrainDeadline, ReasonEvictionRefused, ReasonVolumesDeadline, ReasonHookFailed, ReasonAgentLost, ReasonRebootDeadline,
-		ReasonRebootFailed, ReasonRolledBack, ReasonWorkloadsUnwell, ReasonEvictionBlocked, ReasonEvictionLimit, ReasonDrainFailing, ReasonCheckFailing, ReasonWriteFailing, ReasonBudgetBlocks, ReasonPodProtected:
+	case ReasonAnnotationUnreadable, ReasonInterfaceUnsupported, ReasonAnotherUpdater, ReasonHostError, ReasonLost, ReasonTooManyLost, ReasonStateUnreadable,
+		ReasonNotReadyAfterUpdate, ReasonStagingFailed, ReasonStagingDeadline, ReasonDrainDeadline, ReasonEvictionRefused, ReasonVolumesDeadline, ReasonHookFailed, ReasonAgentLost, ReasonRebootDeadline,
+		ReasonRebootFailed, ReasonRolledBack, ReasonWorkloadsNotReady, ReasonEvictionBlocked, ReasonEvictionLimit, ReasonDrainFailing, ReasonCheckFailing, ReasonWriteFailing, ReasonBudgetBlocks, ReasonPodProtected:
 		return true
 	}
 	return false

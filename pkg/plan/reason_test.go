@@ -76,7 +76,7 @@ func TestKindsOfReasons(t *testing.T) {
 	}
 	assert.DeepEqual(t, of(plan.Reason.Passing), []plan.Reason{plan.ReasonAlertsUnknown, plan.ReasonLooking})
 	assert.DeepEqual(t, of(plan.Reason.Patient), []plan.Reason{plan.ReasonBudgetBlocks, plan.ReasonPodProtected, plan.ReasonEvictionBlocked, plan.ReasonWriteFailing})
-	for r, waits := range map[plan.Reason]bool{plan.ReasonMarksUnreadable: true, plan.ReasonLeaving: true, plan.ReasonUpToDate: false, plan.ReasonManaged: false, plan.ReasonNodeGone: false} {
+	for r, waits := range map[plan.Reason]bool{plan.ReasonAnnotationUnreadable: true, plan.ReasonLabelRemoved: true, plan.ReasonUpToDate: false, plan.ReasonManaged: false, plan.ReasonNodeGone: false} {
 		assert.Equal(t, r.Waits(), waits, "%s", r)
 	}
 	for r, troubling := range map[plan.Reason]bool{plan.ReasonLost: true, plan.ReasonUpToDate: false, plan.ReasonVersionStopped: false} {

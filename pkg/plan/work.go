@@ -122,7 +122,7 @@ func (w *Work) Did(ok bool) {
 		w.record = false
 		if !ok {
 			w.take = nil
-			w.drop(func(s Step) bool { return s.TakesSlot || s.Act == intent.ActPrepare })
+			w.drop(func(s Step) bool { return s.TakesSlot || s.Act == intent.ActStage })
 		}
 	case TaskTakeSlots:
 		w.take = nil

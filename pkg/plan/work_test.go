@@ -79,7 +79,7 @@ func TestOrderOfTheWork(t *testing.T) {
 		{Node: "d", UID: "uid-d", Act: intent.ActDrain},
 		{Node: "e", UID: "uid-e", Act: intent.ActCheck},
 		{Node: "f", UID: "uid-f", Act: intent.ActCordon, Change: &plan.Change{}, TakesSlot: true},
-		{Node: "g", UID: "uid-g", Act: intent.ActPrepare, Change: &plan.Change{}},
+		{Node: "g", UID: "uid-g", Act: intent.ActStage, Change: &plan.Change{}},
 		{Node: "h", UID: "uid-h", Act: intent.ActFinish, Change: &plan.Change{}, FreesSlot: true},
 	}}
 	all := []string{"record the policy", "take slots f", "write a", "look b", "write b", "look ahead c", "drain d", "check e", "write f", "write g", "write h",

@@ -38,18 +38,18 @@ func TestAlerts(t *testing.T) {
 		asks   bool
 		again  time.Duration
 	}{
-		{"nobody asked yet", nil, nil, "Prepared wait AlertsUnknown", "Idle wait AlertsUnknown", true, 0},
-		{"none stand", said(time.Second), nil, "Prepared Cordon Cordoned", "Idle Prepare UpdateAvailable", false, 0},
-		{"none stood a while ago", said(time.Minute), nil, "Prepared wait AlertsUnknown", "Idle wait AlertsUnknown", true, 0},
-		{"another was asked", elsewhere, nil, "Prepared wait AlertsUnknown", "Idle wait AlertsUnknown", true, 0},
-		{"asked by a clock that was ahead", said(-time.Hour), nil, "Prepared wait AlertsUnknown", "Idle wait AlertsUnknown", true, 0},
-		{"another was asked for", said(time.Second), func(a *policy.Alerts) { a.Query = "up == 0" }, "Prepared wait AlertsUnknown", "Idle wait AlertsUnknown", true, 0},
-		{"one stands", said(time.Second, "NodeDown"), nil, "Prepared wait AlertsFiring", "Idle wait AlertsFiring", false, 59 * time.Second},
-		{"it is pending", pending, nil, "Prepared wait AlertsFiring", "Idle wait AlertsFiring", false, 59 * time.Second},
-		{"it is pending, which is nothing", pending, func(a *policy.Alerts) { a.FiringOnly = true }, "Prepared Cordon Cordoned", "Idle Prepare UpdateAvailable", false, 0},
-		{"it is ignored", said(time.Second, "Watchdog"), nil, "Prepared Cordon Cordoned", "Idle Prepare UpdateAvailable", false, 0},
-		{"one of two is ignored", said(time.Second, "NodeDown", "Watchdog"), nil, "Prepared wait AlertsFiring", "Idle wait AlertsFiring", false, 59 * time.Second},
-		{"no answer", failed, nil, "Prepared wait AlertsUnknown", "Idle wait AlertsUnknown", false, 59 * time.Second},
+		{"nobody asked yet", nil, nil, "Staged wait AlertsUnknown", "Waiting wait AlertsUnknown", true, 0},
+		{"none stand", said(time.Second), nil, "Staged Cordon Cordoned", "Waiting Stage UpdateAvailable", false, 0},
+		{"none stood a while ago", said(time.Minute), nil, "Staged wait AlertsUnknown", "Waiting wait AlertsUnknown", true, 0},
+		{"another was asked", elsewhere, nil, "Staged wait AlertsUnknown", "Waiting wait AlertsUnknown", true, 0},
+		{"asked by a clock that was ahead", said(-time.Hour), nil, "Staged wait AlertsUnknown", "Waiting wait AlertsUnknown", true, 0},
+		{"another was asked for", said(time.Second), func(a *policy.Alerts) { a.Query = "up == 0" }, "Staged wait AlertsUnknown", "Waiting wait AlertsUnknown", true, 0},
+		{"one stands", said(time.Second, "NodeDown"), nil, "Staged wait AlertsFiring", "Waiting wait AlertsFiring", false, 59 * time.Second},
+		{"it is pending", pending, nil, "Staged wait AlertsFiring", "Waiting wait AlertsFiring", false, 59 * time.Second},
+		{"it is pending, which is nothing", pending, func(a *policy.Alerts) { a.FiringOnly = true }, "Staged Cordon Cordoned", "Waiting Stage UpdateAvailable", false, 0},
+		{"it is ignored", said(time.Second, "Watchdog"), nil, "Staged Cordon Cordoned", "Waiting Stage UpdateAvailable", false, 0},
+		{"one of two is ignored", said(time.Second, "NodeDown", "Watchdog"), nil, "Staged wait AlertsFiring", "Waiting wait AlertsFiring", false, 59 * time.Second},
+		{"no answer", failed, nil, "Staged wait AlertsUnknown", "Waiting wait AlertsUnknown", false, 59 * time.Second},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			set := policy.DefaultSettings()
@@ -89,7 +89,7 @@ func TestAlertsStopNothingUnderWay(t *testing.T) {
 	out := planner.Plan(s, set)
 	draining, _ := find(t, out, "a")
 	soaked, _ := find(t, out, "b")
-	assert.Equal(t, verdict(draining), "Draining Reboot Drained")
+	assert.Equal(t, verdict(draining), "Draining Reboot RebootRequested")
 	assert.Equal(t, verdict(soaked), "Verifying Finish Updated")
 	assert.Assert(t, !out.AskAlerts)
 }

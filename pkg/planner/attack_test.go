@@ -27,10 +27,10 @@ func TestAttackCanary(t *testing.T) {
 		canary change
 		want   string
 	}{
-		"says that it has the version":   {says(v2), "Prepared wait AfterGroup"},
-		"says that it has a later one":   {says(v3), "Prepared wait AfterGroup"},
-		"denies that it has the version": {func(n *fleet.Node) { runs(v2)(n); says(v1)(n) }, "Prepared Cordon Cordoned"},
-		"says nothing":                   {func(n *fleet.Node) { runs(v2)(n); says("")(n) }, "Prepared Cordon Cordoned"},
+		"says that it has the version":   {says(v2), "Staged wait AfterGroup"},
+		"says that it has a later one":   {says(v3), "Staged wait AfterGroup"},
+		"denies that it has the version": {func(n *fleet.Node) { runs(v2)(n); says(v1)(n) }, "Staged Cordon Cordoned"},
+		"says nothing":                   {func(n *fleet.Node) { runs(v2)(n); says("")(n) }, "Staged Cordon Cordoned"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			set := policy.DefaultSettings()
@@ -46,14 +46,14 @@ func TestAttackCanary(t *testing.T) {
 func TestAttackOrder(t *testing.T) {
 	out := planner.Plan(fleetOf([]fleet.Node{node("a", prepared), node("b", prepared, says("0.0.1"))}), policy.DefaultSettings())
 	got, _ := find(t, out, "a")
-	assert.Equal(t, verdict(got), "Prepared Cordon Cordoned")
+	assert.Equal(t, verdict(got), "Staged Cordon Cordoned")
 }
 
 // An agent that says it runs what its kubelet doesn't is not called up to date, and nothing starts on its word (S9).
 func TestAttackVersion(t *testing.T) {
 	for _, at := range []change{says(v2), func(n *fleet.Node) { offered(v3)(n); says(v2)(n) }} {
 		got, _ := find(t, planner.Plan(fleetOf([]fleet.Node{node("a", at)}), policy.DefaultSettings()), "a")
-		assert.Equal(t, verdict(got), "Idle wait BootUnconfirmed", got.Message)
+		assert.Equal(t, verdict(got), "Waiting wait BootUnconfirmed", got.Message)
 	}
 }
 
@@ -71,7 +71,7 @@ func TestAttackAges(t *testing.T) {
 		out := plan(node("a", offered(fmt.Sprintf("2.0.%d", i))), node("b"), node("c"))
 		assert.Equal(t, len(out.Saw), 0, "%v", out.Saw)
 		got, _ := find(t, out, "a")
-		assert.Equal(t, verdict(got), "Idle wait VersionTooNew")
+		assert.Equal(t, verdict(got), "Waiting wait VersionTooNew")
 		assert.Assert(t, out.Wake.IsZero(), "nothing is to come by the clock alone")
 	}
 	// That it runs the version as well makes no second witness of one, nor does its kubelet.
@@ -105,12 +105,12 @@ func TestAttackBlame(t *testing.T) {
 		node []change
 		want string
 	}{
-		"on its way back":      {[]change{back(v2), says("0.0.1"), long}, "Prepared Cordon Cordoned"},
-		"before it answered":   {[]change{busy, back(v2), silent, long}, "Prepared Cordon Cordoned"},
-		"with another boot":    {[]change{back(v2), long, func(n *fleet.Node) { n.Marks.Report.BootID = "b9" }}, "Prepared Cordon Cordoned"},
-		"once it had soaked":   {[]change{soaked, says("0.0.1"), long}, "Prepared Cordon Cordoned"},
-		"and its kubelet, too": {[]change{back(v2), says("0.0.1"), notReady, long}, "Prepared wait VersionStopped"},
-		"and it fell back":     {[]change{back(v2), runs(v1), long}, "Prepared wait VersionStopped"},
+		"on its way back":      {[]change{back(v2), says("0.0.1"), long}, "Staged Cordon Cordoned"},
+		"before it answered":   {[]change{busy, back(v2), silent, long}, "Staged Cordon Cordoned"},
+		"with another boot":    {[]change{back(v2), long, func(n *fleet.Node) { n.Marks.Report.BootID = "b9" }}, "Staged Cordon Cordoned"},
+		"once it had soaked":   {[]change{soaked, says("0.0.1"), long}, "Staged Cordon Cordoned"},
+		"and its kubelet, too": {[]change{back(v2), says("0.0.1"), notReady, long}, "Staged wait VersionStopped"},
+		"and it fell back":     {[]change{back(v2), runs(v1), long}, "Staged wait VersionStopped"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			nodes := []fleet.Node{node("y"), node("z", prepared)}
@@ -120,7 +120,7 @@ func TestAttackBlame(t *testing.T) {
 			out := planner.Plan(fleetOf(nodes, "a", "b", "c"), set)
 			got, _ := find(t, out, "z")
 			assert.Equal(t, verdict(got), tc.want, out)
-			assert.Equal(t, len(out.Stopped) > 0, tc.want != "Prepared Cordon Cordoned")
+			assert.Equal(t, len(out.Stopped) > 0, tc.want != "Staged Cordon Cordoned")
 		})
 	}
 }
@@ -139,7 +139,7 @@ func (a *thief) acts() bool {
 	m := &a.n.Marks
 	r := &m.Report
 	switch phase := a.n.Phase(); {
-	case phase == intent.PhaseIdle && r.Answer(m.Intent.ID) == marker.StateReady && r.Available == "":
+	case phase == intent.PhaseWaiting && r.Answer(m.Intent.ID) == marker.StateReady && r.Available == "":
 		a.version++
 		r.Available, r.Current = a.made(a.version), a.n.OSVersion
 	case a.spoils(a.n):
@@ -190,7 +190,7 @@ func TestAttackChurn(t *testing.T) {
 	}
 	fails := func(n *fleet.Node) bool {
 		m := &n.Marks
-		if n.Phase() != intent.PhasePreparing || m.Report.Answer(m.Intent.ID) == marker.StateError {
+		if n.Phase() != intent.PhaseStaging || m.Report.Answer(m.Intent.ID) == marker.StateError {
 			return false
 		}
 		m.Report.ActiveID, m.Report.State, m.Report.Message = m.Intent.ID, marker.StateError, "no"
@@ -203,10 +203,10 @@ func TestAttackChurn(t *testing.T) {
 		"an offer that comes and goes in the drain": {same, withdraws(intent.PhaseDraining)},
 		"and another one each time":                 {newer, withdraws(intent.PhaseDraining)},
 		"and the longest names that may be":         {longer, withdraws(intent.PhaseDraining)},
-		"an offer that comes and goes once staged":  {same, withdraws(intent.PhasePrepared)},
-		"and while it is staged":                    {newer, withdraws(intent.PhasePreparing)},
+		"an offer that comes and goes once staged":  {same, withdraws(intent.PhaseStaged)},
+		"and while it is staged":                    {newer, withdraws(intent.PhaseStaging)},
 		"a newer version after each failure": {newer, func(n *fleet.Node) bool {
-			if n.Phase() == intent.PhaseIdle && n.Marks.Failure != nil && slices.Contains(n.Marks.Failure.Versions, n.Marks.Report.Available) {
+			if n.Phase() == intent.PhaseWaiting && n.Marks.Failure != nil && slices.Contains(n.Marks.Failure.Versions, n.Marks.Report.Available) {
 				n.Marks.Report.Available = ""
 				return true
 			}
@@ -215,9 +215,9 @@ func TestAttackChurn(t *testing.T) {
 		"it says that it runs the version, and then that it doesn't": {same, func(n *fleet.Node) bool {
 			r := &n.Marks.Report
 			switch {
-			case n.Phase() == intent.PhasePrepared && r.Current != v2:
+			case n.Phase() == intent.PhaseStaged && r.Current != v2:
 				r.Current = v2
-			case n.Phase() == intent.PhaseIdle && r.Current == v2:
+			case n.Phase() == intent.PhaseWaiting && r.Current == v2:
 				r.Current = v1
 			default:
 				return false
@@ -229,7 +229,7 @@ func TestAttackChurn(t *testing.T) {
 			switch {
 			case n.Phase() == intent.PhaseDraining && r.Current != v3:
 				r.Current = v3
-			case n.Phase() == intent.PhasePrepared && r.Current == v3:
+			case n.Phase() == intent.PhaseStaged && r.Current == v3:
 				r.Current = v1
 			default:
 				return false
@@ -273,8 +273,8 @@ func TestAttackChurn(t *testing.T) {
 				a.acts()
 				s.Now = s.Now.Add(time.Second)
 			}
-			assert.Assert(t, len(begun[intent.ActPrepare])+len(begun[intent.ActCordon]) > 3, "%v", begun)
-			for _, act := range []intent.Act{intent.ActPrepare, intent.ActCordon} {
+			assert.Assert(t, len(begun[intent.ActStage])+len(begun[intent.ActCordon]) > 3, "%v", begun)
+			for _, act := range []intent.Act{intent.ActStage, intent.ActCordon} {
 				within := func(d time.Duration, most int) {
 					for i, at := range begun[act] {
 						if i >= most {
@@ -347,7 +347,7 @@ func TestRetryEndsTheWaitAfterAttempts(t *testing.T) {
 	n.Marks = stepOf(t, n, intent.ActRetry).Change.Marks
 	n.Marks.Retry = false
 	assert.Equal(t, len(n.Marks.History), 3)
-	stepOf(t, n, intent.ActPrepare)
+	stepOf(t, n, intent.ActStage)
 }
 
 // A node that was taken out of service a short while ago comes after the others, also if its kubelet took away what was
@@ -355,7 +355,7 @@ func TestRetryEndsTheWaitAfterAttempts(t *testing.T) {
 func TestAttackTurns(t *testing.T) {
 	again := node("a", prepared, func(n *fleet.Node) { n.TakenOut = now.Add(-time.Minute) })
 	got, _ := find(t, planner.Plan(fleetOf([]fleet.Node{again, node("b", prepared)}), policy.DefaultSettings()), "b")
-	assert.Equal(t, verdict(got), "Prepared Cordon Cordoned")
+	assert.Equal(t, verdict(got), "Staged Cordon Cordoned")
 }
 
 // As many pods as the policy lets are evicted from a node within an hour, and then none; what becomes of the others is

@@ -25,9 +25,9 @@ func TestWhomAFailureCountsAgainst(t *testing.T) {
 		reason   plan.Reason
 		version  bool
 	}{
-		{"the host could not stage it", []change{preparing, answers(marker.StateError, "x")}, plan.ReasonPrepareFailed, false},
-		{"the agent did not stage it in time", []change{preparing, issued(2 * time.Hour)}, plan.ReasonPrepareDeadline, false},
-		{"what was staged is gone: the power was lost before the cordon", []change{prepared, answers(marker.StateError, "gone")}, plan.ReasonPrepareFailed, false},
+		{"the host could not stage it", []change{preparing, answers(marker.StateError, "x")}, plan.ReasonStagingFailed, false},
+		{"the agent did not stage it in time", []change{preparing, issued(2 * time.Hour)}, plan.ReasonStagingDeadline, false},
+		{"what was staged is gone: the power was lost before the cordon", []change{prepared, answers(marker.StateError, "gone")}, plan.ReasonStagingFailed, false},
 		{"the node could not be drained", []change{draining, drain(fleet.Drain{Remaining: 1}), cordonedSince(time.Hour)}, plan.ReasonDrainDeadline, false},
 		{"the agent was away during the drain", []change{draining, agentLost(time.Hour)}, plan.ReasonAgentLost, false},
 		{"the agent did not begin the reboot", []change{rebooting, issued(time.Hour)}, plan.ReasonRebootDeadline, false},

@@ -56,10 +56,10 @@ func TestPlansOfTheCorpus(t *testing.T) {
 			fmt.Fprintf(acts, "%s %s %s %s %s %s %s\n", n.Node, n.Phase, n.Version, n.Target, n.Act, n.Reason, n.NotBefore)
 			fmt.Fprintf(words, "%s\n", n.Message)
 		}
-		fmt.Fprintln(acts, out.InHands, out.Lent, out.Limit, out.Others, out.RecordPolicy, out.Saw, out.Named, out.AskAlerts, out.Wake, len(out.Stopped), len(out.Warnings))
+		fmt.Fprintln(acts, out.Disrupted, out.LostUncounted, out.Limit, out.ByOthers, out.RecordPolicy, out.Saw, out.Named, out.AskAlerts, out.Wake, len(out.Stopped), len(out.Warnings))
 		fmt.Fprintln(words, out.Stopped, out.Warnings, out.Counts(), out.Troubles())
 		for _, u := range planner.Budgets(s, set) {
-			fmt.Fprintln(acts, u.Rule, u.Limit, u.Used, u.InHands, u.Others)
+			fmt.Fprintln(acts, u.Rule, u.Limit, u.Used, u.Disrupted, u.ByOthers)
 			fmt.Fprintln(words, u.Of)
 		}
 		if seed%100 == 99 {

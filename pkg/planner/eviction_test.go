@@ -26,16 +26,16 @@ func TestDrainThatDoesNotEnd(t *testing.T) {
 		want    string
 		force   bool
 	}{
-		{"nobody will ever let a pod go", set, []change{drain(fleet.Drain{Remaining: 2, Unevictable: "x", Next: soon})}, "Draining GiveBack EvictionRefused", false},
+		{"nobody will ever let a pod go", set, []change{drain(fleet.Drain{Remaining: 2, Unevictable: "x", Next: soon})}, "Draining Abandon EvictionRefused", false},
 		{"nobody lets a pod go, but there is force", byForce, []change{drain(fleet.Drain{Remaining: 2, Unevictable: "x", Next: soon})}, "Draining wait EvictionBlocked", false},
-		{"force is refused too", byForce, []change{drain(fleet.Drain{Remaining: 2, Unevictable: "x", Forced: true, Next: soon}), cordonedSince(31 * time.Minute)}, "Draining GiveBack EvictionRefused", false},
-		{"a pod must end by itself", set, []change{drain(fleet.Drain{Remaining: 1, Awaited: "x", Next: soon})}, "Draining wait PodAwaited", false},
+		{"force is refused too", byForce, []change{drain(fleet.Drain{Remaining: 2, Unevictable: "x", Forced: true, Next: soon}), cordonedSince(31 * time.Minute)}, "Draining Abandon EvictionRefused", false},
+		{"a pod must end by itself", set, []change{drain(fleet.Drain{Remaining: 1, Awaited: "x", Next: soon})}, "Draining wait PodEndAwaited", false},
 		{"before the deadline", byForce, []change{drain(fleet.Drain{Remaining: 1, Waiting: "x", Next: now}), cordonedSince(29 * time.Minute)}, "Draining Drain Draining", false},
 		{"past the deadline", byForce, []change{drain(fleet.Drain{Remaining: 1, Waiting: "x", Next: now}), cordonedSince(31 * time.Minute)}, "Draining Drain Draining", true},
 		{"past the deadline, at a first look", byForce, []change{drain(fleet.Drain{Remaining: 1, Waiting: "x", Next: now}), cordonedSince(31 * time.Minute), firstLook}, "Draining Drain Draining", false},
-		{"past the deadline, but not by force", set, []change{drain(fleet.Drain{Remaining: 1, Waiting: "x", Next: now}), cordonedSince(31 * time.Minute)}, "Draining GiveBack DrainDeadline", false},
-		{"force has an end", byForce, []change{drain(fleet.Drain{Remaining: 1, Waiting: "x", Next: now, Forced: true}), cordonedSince(36 * time.Minute)}, "Draining GiveBack DrainDeadline", false},
-		{"drained by force", byForce, []change{drain(fleet.Drain{Forced: true}), cordonedSince(32 * time.Minute)}, "Draining Reboot Drained", false},
+		{"past the deadline, but not by force", set, []change{drain(fleet.Drain{Remaining: 1, Waiting: "x", Next: now}), cordonedSince(31 * time.Minute)}, "Draining Abandon DrainDeadline", false},
+		{"force has an end", byForce, []change{drain(fleet.Drain{Remaining: 1, Waiting: "x", Next: now, Forced: true}), cordonedSince(36 * time.Minute)}, "Draining Abandon DrainDeadline", false},
+		{"drained by force", byForce, []change{drain(fleet.Drain{Forced: true}), cordonedSince(32 * time.Minute)}, "Draining Reboot RebootRequested", false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			n := node("a", append([]change{draining}, tc.changes...)...)

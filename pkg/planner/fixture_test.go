@@ -55,7 +55,7 @@ func unanswered(n *fleet.Node) { n.Marks.Report.ActiveID = "i0" }
 func preparing(n *fleet.Node) {
 	offered(v2)(n)
 	n.Marks.Intent.Action, n.Marks.Intent.Target = marker.ActionPrepareUpdate, v2
-	n.Marks.Waiting = &marker.Waiting{Reason: string(plan.ReasonPreparing), Message: "x"}
+	n.Marks.Waiting = &marker.Waiting{Reason: string(plan.ReasonStaging), Message: "x"}
 	unanswered(n)
 }
 

@@ -29,15 +29,15 @@ func TestLookBeforeCordon(t *testing.T) {
 		// What is said of a, and of b behind it, which can go.
 		want, next string
 	}{
-		{"never looked at", forecast(nil), "Prepared Look Looking", "Prepared wait UnavailableLimit"},
-		{"found free", found(time.Second, fleet.ObstacleNone, -time.Second), "Prepared Cordon Cordoned", "Prepared wait UnavailableLimit"},
-		{"found free long ago", found(time.Minute, fleet.ObstacleNone, -time.Minute), "Prepared Look Looking", "Prepared wait UnavailableLimit"},
-		{"found free by a clock that was ahead", found(-time.Hour, fleet.ObstacleNone, time.Hour), "Prepared Look Looking", "Prepared wait UnavailableLimit"},
-		{"a budget", found(time.Second, fleet.ObstacleBudget, 29*time.Second), "Prepared wait BudgetBlocks", "Prepared Cordon Cordoned"},
-		{"a job", found(time.Second, fleet.ObstacleAwaited, 29*time.Second), "Prepared wait PodAwaited", "Prepared Cordon Cordoned"},
-		{"the policy", found(time.Second, fleet.ObstacleProtected, 29*time.Second), "Prepared wait PodProtected", "Prepared Cordon Cordoned"},
-		{"the look failed", found(time.Second, fleet.ObstacleUnknown, 29*time.Second), "Prepared wait DrainFailing", "Prepared Cordon Cordoned"},
-		{"worth another look, and the next goes first", found(31*time.Second, fleet.ObstacleBudget, -time.Second), "Prepared wait BudgetBlocks", "Prepared Cordon Cordoned"},
+		{"never looked at", forecast(nil), "Staged Look Looking", "Staged wait UnavailableLimit"},
+		{"found free", found(time.Second, fleet.ObstacleNone, -time.Second), "Staged Cordon Cordoned", "Staged wait UnavailableLimit"},
+		{"found free long ago", found(time.Minute, fleet.ObstacleNone, -time.Minute), "Staged Look Looking", "Staged wait UnavailableLimit"},
+		{"found free by a clock that was ahead", found(-time.Hour, fleet.ObstacleNone, time.Hour), "Staged Look Looking", "Staged wait UnavailableLimit"},
+		{"a budget", found(time.Second, fleet.ObstacleBudget, 29*time.Second), "Staged wait BudgetBlocks", "Staged Cordon Cordoned"},
+		{"a job", found(time.Second, fleet.ObstacleAwaited, 29*time.Second), "Staged wait PodEndAwaited", "Staged Cordon Cordoned"},
+		{"the policy", found(time.Second, fleet.ObstacleProtected, 29*time.Second), "Staged wait PodProtected", "Staged Cordon Cordoned"},
+		{"the look failed", found(time.Second, fleet.ObstacleUnknown, 29*time.Second), "Staged wait DrainFailing", "Staged Cordon Cordoned"},
+		{"worth another look, and the next goes first", found(31*time.Second, fleet.ObstacleBudget, -time.Second), "Staged wait BudgetBlocks", "Staged Cordon Cordoned"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			out := planner.Plan(fleetOf([]fleet.Node{node("a", prepared, tc.look), node("b", prepared), node("c")}), policy.DefaultSettings())
@@ -45,7 +45,7 @@ func TestLookBeforeCordon(t *testing.T) {
 			assert.Equal(t, verdict(s), tc.want)
 			if s.Act == intent.ActLook {
 				assert.Assert(t, step.Eviction != nil && step.Change == nil && !step.TakesSlot)
-				assert.Equal(t, out.InHands, 0, "nothing is taken by looking")
+				assert.Equal(t, out.Disrupted, 0, "nothing is taken by looking")
 			}
 			s, _ = find(t, out, "b")
 			assert.Equal(t, verdict(s), tc.next)
@@ -77,18 +77,18 @@ func TestWorkloadsAreNotedWithTheCordon(t *testing.T) {
 // A node that can't be drained tells what stands in the way and when it is looked at again, and then is.
 func TestLookAgain(t *testing.T) {
 	for o, want := range map[fleet.Obstacle]plan.Reason{
-		fleet.ObstacleBudget: plan.ReasonBudgetBlocks, fleet.ObstacleAwaited: plan.ReasonPodAwaited,
+		fleet.ObstacleBudget: plan.ReasonBudgetBlocks, fleet.ObstacleAwaited: plan.ReasonPodEndAwaited,
 		fleet.ObstacleProtected: plan.ReasonPodProtected, fleet.ObstacleUnknown: plan.ReasonDrainFailing,
 	} {
 		out := planner.Plan(fleetOf([]fleet.Node{node("a", prepared, found(time.Second, o, 29*time.Second)), node("c")}), policy.DefaultSettings())
 		s, _ := find(t, out, "a")
-		assert.Equal(t, verdict(s), "Prepared wait "+string(want))
+		assert.Equal(t, verdict(s), "Staged wait "+string(want))
 		assert.Equal(t, s.Message.String(), "staged; x")
 		assert.Equal(t, s.NotBefore, now.Add(29*time.Second))
 		assert.Equal(t, out.Wake, now.Add(29*time.Second))
 		out = planner.Plan(fleetOf([]fleet.Node{node("a", prepared, found(31*time.Second, o, -time.Second)), node("c")}), policy.DefaultSettings())
 		s, _ = find(t, out, "a")
-		assert.Equal(t, verdict(s), "Prepared Look Looking")
+		assert.Equal(t, verdict(s), "Staged Look Looking")
 	}
 }
 
@@ -124,7 +124,7 @@ func TestLooksAreBounded(t *testing.T) {
 // A start that was interrupted gives its place back if the node can't be drained any more.
 func TestInterruptedStartThatCanNotGo(t *testing.T) {
 	s, step := find(t, planner.Plan(fleetOf([]fleet.Node{node("a", prepared, found(time.Second, fleet.ObstacleBudget, time.Minute)), node("b", prepared)}, "a"), policy.DefaultSettings()), "a")
-	assert.Equal(t, verdict(s), "Prepared Fence SlotOrphaned")
+	assert.Equal(t, verdict(s), "Staged Fence SlotUnused")
 	assert.Assert(t, step.FreesSlot)
 }
 
@@ -137,7 +137,7 @@ func TestBlockedNodesComeLast(t *testing.T) {
 		node("d", prepared, failedOnce(-time.Hour, v1)),
 	}), policy.DefaultSettings())
 	s, _ := find(t, out, "c")
-	assert.Equal(t, verdict(s), "Prepared Cordon Cordoned")
+	assert.Equal(t, verdict(s), "Staged Cordon Cordoned")
 	assert.Equal(t, len(out.Steps), 4, "one start, and three that read why they wait")
 }
 
@@ -155,9 +155,9 @@ func TestConfirmationComesLast(t *testing.T) {
 		s    fleet.Snapshot
 		want string
 	}{
-		{"alerts stand", alarmed, "Prepared wait AlertsFiring"},
-		{"a budget was in the way, and may not be any more", staged(found(time.Minute, fleet.ObstacleBudget, -time.Second)), "Prepared Look Looking"},
-		{"nothing is in the way", staged(free), "Prepared Confirm Confirming"},
+		{"alerts stand", alarmed, "Staged wait AlertsFiring"},
+		{"a budget was in the way, and may not be any more", staged(found(time.Minute, fleet.ObstacleBudget, -time.Second)), "Staged Look Looking"},
+		{"nothing is in the way", staged(free), "Staged Confirm Confirming"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			set := policy.DefaultSettings()

@@ -49,12 +49,12 @@ func (c *choices) node(i int) fleet.Node {
 		func(n *fleet.Node) { n.Marks.Report.Current, n.OSVersion = "1.0.5", "1.0.5" },
 		forecast(nil), found(time.Minute, fleet.ObstacleNone, 0), found(time.Second, fleet.ObstacleBudget, time.Minute), found(time.Minute, fleet.ObstacleAwaited, -time.Second),
 		drain(fleet.Drain{}), drain(fleet.Drain{Remaining: 1}), drain(fleet.Drain{Remaining: 1, Unevictable: "x"}), drain(fleet.Drain{Remaining: 1, Awaited: "x", Forced: true}),
-		inHands(marked), inHands(asked("after-drain.", time.Minute)), inHands(asked("after-drain.", time.Hour)), inHands(asked("before-uncordon.", time.Minute)),
-		inHands(asked("before-uncordon.", time.Hour)), hooksAnswered(healthy, quorum, released), unlooked, inHands(noted),
+		disrupted(marked), disrupted(asked("after-drain.", time.Minute)), disrupted(asked("after-drain.", time.Hour)), disrupted(asked("before-uncordon.", time.Minute)),
+		disrupted(asked("before-uncordon.", time.Hour)), hooksAnswered(healthy, quorum, released), unlooked, disrupted(noted),
 		looked(fleet.Checked{For: fleet.CheckBaseline, Workloads: map[string]int{"Deployment/a/b": 1}}), looked(fleet.Checked{For: fleet.CheckVolumes, Problem: "v"}),
 		looked(fleet.Checked{For: fleet.CheckVolumes, Failed: "f"}), looked(fleet.Checked{For: fleet.CheckPods, Problem: "p"}), looked(fleet.Checked{For: fleet.CheckPods}),
 		looked(fleet.Checked{For: fleet.CheckWorkloads, Problem: "w"}), looked(fleet.Checked{For: fleet.CheckWorkloads}),
-		inHands(lateSince(time.Minute)), inHands(lateSince(time.Hour)), inHands(emptySince(time.Minute)), inHands(emptySince(time.Hour)),
+		disrupted(lateSince(time.Minute)), disrupted(lateSince(time.Hour)), disrupted(emptySince(time.Minute)), disrupted(emptySince(time.Hour)),
 		looked(fleet.Checked{For: fleet.CheckBaseline, Failed: "f"}),
 		stand(balancers, "mine"), stand(scaleDown, "mine"), stand(disrupt, "true"),
 	}
@@ -68,8 +68,8 @@ func (c *choices) node(i int) fleet.Node {
 	return n
 }
 
-// inHands is a change of nodes that are in our hands alone.
-func inHands(f change) change {
+// disrupted is a change of nodes that are in our hands alone.
+func disrupted(f change) change {
 	return func(n *fleet.Node) {
 		if n.Disrupted() {
 			f(n)
@@ -199,7 +199,7 @@ func onlyItsOwn(t *testing.T, s fleet.Snapshot, set policy.Settings, out plan.Pl
 	for i, n := range lied.Nodes {
 		waited := out.Nodes[i].Reason == plan.ReasonAfterGroup || out.Nodes[i].Reason == plan.ReasonVersionTooNew
 		if n.Node != s.Nodes[at].Name && waited {
-			assert.Check(t, n.Act != intent.ActPrepare && n.Act != intent.ActCordon && n.Act != intent.ActConfirm, "%s goes by the word of %s\n%s", n.Node, s.Nodes[at].Name, lied)
+			assert.Check(t, n.Act != intent.ActStage && n.Act != intent.ActCordon && n.Act != intent.ActConfirm, "%s goes by the word of %s\n%s", n.Node, s.Nodes[at].Name, lied)
 		}
 	}
 }
@@ -326,7 +326,7 @@ func withinBudgets(t *testing.T, s fleet.Snapshot, set policy.Settings, out plan
 			}
 			begins = begins || starting[n.Name] && !slot
 		}
-		away -= min(out.Lent, late)
+		away -= min(out.LostUncounted, late)
 		assert.Check(t, !begins || away <= l.Of(capacity), "%s: %d are out, %s of %d may be\n%s\n%v", what, away, l, capacity, out, s.Slots)
 	}
 	topologies := func(what string, of []policy.Topology, in func(*fleet.Node) bool) {

@@ -63,14 +63,14 @@ func TestHooks(t *testing.T) {
 		{"and not before", []change{draining, drain(fleet.Drain{Remaining: 1, Next: now.Add(time.Hour)})}, "Draining wait Draining"},
 		{"none has answered", []change{draining, empty, asked(after, time.Minute)}, "Draining wait HookAwaited"},
 		{"one has", []change{draining, empty, asked(after, time.Minute), hooksAnswered(released)}, "Draining wait HookAwaited"},
-		{"both have", []change{draining, empty, asked(after, time.Minute), hooksAnswered(quorum, released)}, "Draining Reboot Drained"},
-		{"too late, and that aborts", []change{draining, empty, asked(after, 5*time.Minute), hooksAnswered(quorum)}, "Draining GiveBack HookFailed"},
+		{"both have", []change{draining, empty, asked(after, time.Minute), hooksAnswered(quorum, released)}, "Draining Reboot RebootRequested"},
+		{"too late, and that aborts", []change{draining, empty, asked(after, 5*time.Minute), hooksAnswered(quorum)}, "Draining Abandon HookFailed"},
 		{"a new leader looks twice", []change{draining, empty, asked(after, 5*time.Minute), hooksAnswered(quorum), firstLook}, "Draining wait HookAwaited"},
-		{"an answer beats the deadline", []change{draining, empty, asked(after, time.Hour), hooksAnswered(quorum, released)}, "Draining Reboot Drained"},
-		{"too late, and ignored", []change{draining, empty, asked(after, 10*time.Minute), hooksAnswered(released)}, "Draining Reboot Drained"},
+		{"an answer beats the deadline", []change{draining, empty, asked(after, time.Hour), hooksAnswered(quorum, released)}, "Draining Reboot RebootRequested"},
+		{"too late, and ignored", []change{draining, empty, asked(after, 10*time.Minute), hooksAnswered(released)}, "Draining Reboot RebootRequested"},
 		{"what hooks take is not the drain's", []change{draining, empty, asked(after, time.Minute), cordonedSince(2 * time.Hour)}, "Draining wait HookAwaited"},
-		{"a pause ends it", []change{draining, empty, asked(after, time.Minute), paused}, "Draining GiveBack Paused"},
-		{"a human's hand too", []change{draining, empty, asked(after, time.Minute), schedulable}, "Draining GiveBack CordonTaken"},
+		{"a pause ends it", []change{draining, empty, asked(after, time.Minute), paused}, "Draining Abandon Paused"},
+		{"a human's hand too", []change{draining, empty, asked(after, time.Minute), schedulable}, "Draining Abandon UncordonedByUser"},
 		{"rebooted by somebody meanwhile", []change{draining, empty, asked(after, time.Minute), func(n *fleet.Node) { n.BootID = "b2" }}, "Draining Reboot RebootedEarly"},
 
 		{"before the uncordon they are asked anew", []change{back(v2)}, "Returning wait HookAwaited"},
@@ -82,7 +82,7 @@ func TestHooks(t *testing.T) {
 		{"silent", []change{back(v2), asked(before, time.Minute)}, "Returning wait HookAwaited"},
 		{"silent for too long", []change{back(v2), asked(before, 5*time.Minute)}, "Lost wait Lost"},
 		{"an answer ends that", []change{back(v2), asked(before, time.Hour), hooksAnswered(healthy)}, "Returning Return Uncordoned"},
-		{"the label ends that", []change{back(v2), asked(before, time.Hour), unlabelled}, "Returning Leave Leaving"},
+		{"the label ends that", []change{back(v2), asked(before, time.Hour), unlabelled}, "Returning Leave LabelRemoved"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			standing, _ := planOf(t, withHooks, tc.changes...)
@@ -163,7 +163,7 @@ func TestSilentHookLendsTheSlot(t *testing.T) {
 	s := policy.DefaultSettings()
 	withHooks(&s)
 	out := planner.Plan(fleetOf([]fleet.Node{node("a", back(v2), asked("before-uncordon.", time.Hour)), node("b", prepared), node("c")}, "a"), s)
-	assert.Equal(t, out.Lent, 1)
+	assert.Equal(t, out.LostUncounted, 1)
 	standing, _ := find(t, out, "b")
 	assert.Equal(t, standing.Act, intent.ActCordon)
 }

@@ -38,7 +38,7 @@ func TestNotBefore(t *testing.T) {
 		{"no place", none, node("a", prepared), []fleet.Node{node("b", draining)}, time.Time{}},
 		{"backing off", none, node("a", offered(v2), failedOnce(time.Hour, v2)), nil, now.Add(time.Hour)},
 		{"hands off", none, node("a", offered(v2), func(n *fleet.Node) {
-			n.Marks.History = []marker.Attempt{{Version: v2, Reason: string(plan.ReasonCordonTaken), Ended: now.Add(-time.Minute)}}
+			n.Marks.History = []marker.Attempt{{Version: v2, Outcome: marker.OutcomeUncordoned, Ended: now.Add(-time.Minute)}}
 		}), nil, now.Add(9 * time.Minute)},
 		{"window closed", closed, node("a", prepared), nil, at22},
 		{"window too short", func(t *testing.T, s *policy.Settings) {
@@ -84,13 +84,13 @@ func TestBudgets(t *testing.T) {
 	})
 	before := planner.Plan(s, set)
 	assert.DeepEqual(t, planner.Budgets(s, set), []plan.Usage{
-		{Of: "the fleet", Rule: "50%", Limit: 2, Used: 2, InHands: 1, Others: 1},
-		{Of: "values of " + zoneKey, Rule: "1", Limit: 1, Used: 1, InHands: 1},
-		{Of: "group canary", Rule: "1", Limit: 1, Used: 1, InHands: 1},
-		{Of: zoneKey + "=a in group canary", Rule: "2", Limit: 2, Used: 1, InHands: 1},
-		{Of: "staging", Rule: "10", Limit: 10, Used: 1, InHands: 1},
+		{Of: "the fleet", Rule: "50%", Limit: 2, Used: 2, Disrupted: 1, ByOthers: 1},
+		{Of: "values of " + zoneKey, Rule: "1", Limit: 1, Used: 1, Disrupted: 1},
+		{Of: "group canary", Rule: "1", Limit: 1, Used: 1, Disrupted: 1},
+		{Of: zoneKey + "=a in group canary", Rule: "2", Limit: 2, Used: 1, Disrupted: 1},
+		{Of: "staging", Rule: "10", Limit: 10, Used: 1, Disrupted: 1},
 	})
-	assert.Equal(t, before.InHands-before.Lent, 1, "the plan counts alike")
+	assert.Equal(t, before.Disrupted-before.LostUncounted, 1, "the plan counts alike")
 	assert.Equal(t, set.GroupOf(map[string]string{"stage": "canary"}), "canary")
 	assert.Equal(t, set.GroupOf(nil), "")
 }

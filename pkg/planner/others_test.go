@@ -199,7 +199,7 @@ func TestLoadBalancersAreGivenTime(t *testing.T) {
 	}
 	// A cordon that somebody takes away meanwhile ends it as ever.
 	standing, _ = find(t, planner.Plan(fleetOf([]fleet.Node{node("a", draining, marked, schedulable), node("b")}, "a"), set), "a")
-	assert.Equal(t, verdict(standing), "Draining "+string(intent.ActAbandon)+" CordonTaken")
+	assert.Equal(t, verdict(standing), "Draining "+string(intent.ActAbandon)+" UncordonedByUser")
 	set.Drain = set.Balancers.Wait
 	assert.ErrorContains(t, set.Validate(), "loadBalancers.wait is 1m30s")
 }

@@ -50,8 +50,8 @@ func newPlanner(s fleet.Snapshot, set policy.Settings) *planner {
 	}
 	p := &planner{survey: surveyed(s, set), versions: map[string]*check.Version{}, waves: map[wave]plan.Refusal{}}
 	p.out.Nodes = make([]plan.Decision, len(p.members))
-	p.out.InHands, p.out.Lent = p.disrupted, p.lent
-	p.out.Limit, p.out.Others = p.fleet.scope.Limit(), p.fleet.scope.Away()
+	p.out.Disrupted, p.out.LostUncounted = p.disrupted, p.lent
+	p.out.Limit, p.out.ByOthers = p.fleet.scope.Limit(), p.fleet.scope.Away()
 	p.wakeAt(p.again)
 	p.see()
 	p.now = check.Fleet{Stopped: check.Stopped(&p.Snapshot, p.late, p.maxLost()), Alerts: check.Alerts(&p.set.Alerts, p.Snapshot.Alerts, p.Now),
@@ -150,5 +150,5 @@ func Budgets(s fleet.Snapshot, set policy.Settings) []plan.Usage {
 	for _, g := range append([]*group{p.fleet}, p.groups...) {
 		all = append(all, g.scope.Usage()...)
 	}
-	return append(all, plan.Usage{Of: "staging", Rule: policy.Count(set.MaxStaging).String(), Limit: set.MaxStaging, Used: p.staging, InHands: p.staging})
+	return append(all, plan.Usage{Of: "staging", Rule: policy.Count(set.MaxStaging).String(), Limit: set.MaxStaging, Used: p.staging, Disrupted: p.staging})
 }

@@ -21,11 +21,11 @@ func TestCountsAgreeWithRows(t *testing.T) {
 	}{
 		{name: "no node", want: []string{"0 nodes", "unavailable in the fleet: 0, and 1 may be"}},
 		{name: "one starts", nodes: []fleet.Node{node("a", prepared), node("b", prepared)},
-			want: []string{"2 nodes: 2 Prepared", "unavailable in the fleet: 1, and 1 may be (1 from now on)"}},
+			want: []string{"2 nodes: 2 Staged", "unavailable in the fleet: 1, and 1 may be (1 from now on)"}},
 		{name: "one that others cordoned starts", nodes: []fleet.Node{node("a", prepared, cordoned), node("b", prepared)},
-			want: []string{"2 nodes: 2 Prepared", "unavailable in the fleet: 1, and 1 may be (1 from now on)"}},
+			want: []string{"2 nodes: 2 Staged", "unavailable in the fleet: 1, and 1 may be (1 from now on)"}},
 		{name: "others", nodes: []fleet.Node{node("a", cordoned), node("b", prepared)},
-			want: []string{"2 nodes: 1 Idle, 1 Prepared", "unavailable in the fleet: 1, and 1 may be (1 not by the operator's doing)"}},
+			want: []string{"2 nodes: 1 UpToDate, 1 Staged", "unavailable in the fleet: 1, and 1 may be (1 not by the operator's doing)"}},
 		{name: "a Lost one on top", nodes: []fleet.Node{node("a", lost), node("b", draining)},
 			want: []string{"2 nodes: 1 Draining, 1 Lost", "unavailable in the fleet: 1, and 1 may be; 1 Lost on top"}},
 		{name: "more Lost ones than may be", nodes: []fleet.Node{node("a", lost), node("b", lost), node("c", draining)},
@@ -35,7 +35,7 @@ func TestCountsAgreeWithRows(t *testing.T) {
 		{name: "a budget that was lowered", nodes: []fleet.Node{node("a", draining), node("b", draining)},
 			want: []string{"2 nodes: 2 Draining", "unavailable in the fleet: 2, and 1 may be"}},
 		{name: "one that is gone", nodes: []fleet.Node{node("a", prepared)}, held: []string{"gone"},
-			want: []string{"1 node: 1 Prepared", "unavailable in the fleet: 1, and 1 may be (1 a place of a node that is gone)"}},
+			want: []string{"1 node: 1 Staged", "unavailable in the fleet: 1, and 1 may be (1 a place of a node that is gone)"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			set := policy.DefaultSettings()

@@ -184,7 +184,7 @@ func TestRules(t *testing.T) {
 			map[string]string{"a": "Cordon Cordoned"}},
 		{"who runs more hasn't the lower version", []func(*policy.Settings){three, func(s *policy.Settings) { groups(s); s.Versions.Downgrade = true }},
 			[]fleet.Node{node("a", stageOf("production"), runs(v3), offered(v2)), node("b", stageOf("canary"), runs(v3), offered(v2)), node("c")},
-			map[string]string{"a": "wait AfterGroup", "b": "Prepare UpdateAvailable"}},
+			map[string]string{"a": "wait AfterGroup", "b": "Stage UpdateAvailable"}},
 		{"a group's own budget", []func(*policy.Settings){three, func(s *policy.Settings) {
 			groups(s, func(c, _ *policy.Group) { c.MaxUnavailable = policy.Count(1) })
 		}}, []fleet.Node{node("a", stageOf("canary"), prepared), node("b", stageOf("canary"), prepared), node("c", prepared), node("d")},
@@ -202,23 +202,23 @@ func TestRules(t *testing.T) {
 			map[string]string{"a": "Drain Draining", "b": "wait PolicyPaused"}},
 		{"or is given back, up to the reboot", []func(*policy.Settings){func(s *policy.Settings) { s.Pause = &policy.Pause{Reason: "x", InFlight: policy.Return} }},
 			[]fleet.Node{node("a", draining), node("b", rebooting), node("c", busy), node("d")},
-			map[string]string{"a": "SetAside PolicyPaused", "b": "GiveBack PolicyPaused", "c": "wait Rebooting"}},
+			map[string]string{"a": "Uncordon PolicyPaused", "b": "Abandon PolicyPaused", "c": "wait Rebooting"}},
 
 		{"a group's pause that gives back more", []func(*policy.Settings){three, func(s *policy.Settings) {
 			s.Pause = &policy.Pause{Reason: "x", InFlight: policy.Finish}
 			groups(s, func(c, _ *policy.Group) { c.Pause = &policy.Pause{Reason: "y", InFlight: policy.Return} })
 		}}, []fleet.Node{node("a", stageOf("canary"), draining), node("b", draining), node("c")},
-			map[string]string{"a": "SetAside PolicyPaused", "b": "Drain Draining"}},
+			map[string]string{"a": "Uncordon PolicyPaused", "b": "Drain Draining"}},
 
 		{"in the window", []func(*policy.Settings){func(s *policy.Settings) { s.Calendar = open }}, []fleet.Node{node("a", prepared), node("c")},
 			map[string]string{"a": "Cordon Cordoned"}},
 		{"outside: staging goes on", []func(*policy.Settings){func(s *policy.Settings) { s.Calendar = closed }}, []fleet.Node{node("a", prepared), node("b", offered(v2)), node("c")},
-			map[string]string{"a": "wait WindowClosed", "b": "Prepare UpdateAvailable"}},
+			map[string]string{"a": "wait WindowClosed", "b": "Stage UpdateAvailable"}},
 		{"unless the policy says otherwise", []func(*policy.Settings){func(s *policy.Settings) { s.Calendar, s.StageOutside = closed, false }},
 			[]fleet.Node{node("b", offered(v2)), node("c")}, map[string]string{"b": "wait WindowClosed"}},
 		{"what hasn't begun to reboot when it closes is given back", []func(*policy.Settings){func(s *policy.Settings) { s.Calendar = closed }},
 			[]fleet.Node{node("a", draining), node("b", rebooting), node("c", busy), node("d")},
-			map[string]string{"a": "SetAside WindowClosed", "b": "GiveBack WindowClosed", "c": "wait Rebooting"}},
+			map[string]string{"a": "Uncordon WindowClosed", "b": "Abandon WindowClosed", "c": "wait Rebooting"}},
 		{"or finishes", []func(*policy.Settings){func(s *policy.Settings) { s.Calendar, s.WhenClosed = closed, policy.Finish }},
 			[]fleet.Node{node("a", draining), node("d")}, map[string]string{"a": "Drain Draining"}},
 		{"nothing starts that can't end inside", []func(*policy.Settings){slow, func(s *policy.Settings) { s.Calendar = open }},
@@ -236,16 +236,16 @@ func TestRules(t *testing.T) {
 
 		{"a version that is denied", []func(*policy.Settings){func(s *policy.Settings) { s.Versions.Deny = exactly(v2) }},
 			[]fleet.Node{node("a", prepared), node("b", offered(v2)), node("c", draining)},
-			map[string]string{"a": "wait VersionDenied", "b": "wait VersionDenied", "c": "SetAside VersionDenied"}},
+			map[string]string{"a": "wait VersionDenied", "b": "wait VersionDenied", "c": "Uncordon VersionDenied"}},
 		{"one that isn't allowed", []func(*policy.Settings){func(s *policy.Settings) { s.Versions.Allow = exactly(v3) }},
 			[]fleet.Node{node("a", prepared), node("c")}, map[string]string{"a": "wait VersionDenied"}},
 		{"one version for all", []func(*policy.Settings){func(s *policy.Settings) { s.Versions.Hold = v2 }},
 			[]fleet.Node{node("a", prepared), node("b", offered(v3)), node("c")},
-			map[string]string{"a": "Cordon Cordoned", "b": "wait Held", "c": "wait Held"}},
+			map[string]string{"a": "Cordon Cordoned", "b": "wait HeldAtVersion", "c": "wait HeldAtVersion"}},
 		{"a lower one, if the policy says so", []func(*policy.Settings){func(s *policy.Settings) { s.Versions.Downgrade = true }},
-			[]fleet.Node{node("a", offered("1.0.0")), node("c")}, map[string]string{"a": "Prepare UpdateAvailable"}},
+			[]fleet.Node{node("a", offered("1.0.0")), node("c")}, map[string]string{"a": "Stage UpdateAvailable"}},
 		{"but not once it says no again", nil, []fleet.Node{node("a", prepared, with(func(n *fleet.Node) { n.Marks.Report.Current, n.OSVersion = v3, v3 })), node("c", draining, with(func(n *fleet.Node) { n.Marks.Report.Current, n.OSVersion = v3, v3 }))},
-			map[string]string{"a": "wait LowerVersionOffered", "c": "SetAside LowerVersionOffered"}},
+			map[string]string{"a": "wait LowerVersionOffered", "c": "Uncordon LowerVersionOffered"}},
 		{"one that is too new here", []func(*policy.Settings){func(s *policy.Settings) { s.Versions.MinAge = 25 * time.Hour }},
 			[]fleet.Node{node("a", prepared), node("b", offered(v3)), node("c")},
 			map[string]string{"a": "wait VersionTooNew", "b": "wait VersionTooNew"}},
@@ -254,14 +254,14 @@ func TestRules(t *testing.T) {
 			map[string]string{"a": "Cordon Cordoned", "b": "wait VersionTooNew"}},
 		{"one that failed on too many nodes", []func(*policy.Settings){func(s *policy.Settings) { s.MaxFailed = policy.Count(2) }},
 			[]fleet.Node{node("a", prepared), node("b", offered(v2), failedOnce(time.Hour, v2)), node("c", offered(v2), failedOnce(time.Hour, v2)), node("d", offered(v2)), node("e", offered(v3)), node("f", draining)},
-			map[string]string{"a": "wait VersionStopped", "d": "wait VersionStopped", "e": "Prepare UpdateAvailable", "f": "SetAside VersionStopped"}},
+			map[string]string{"a": "wait VersionStopped", "d": "wait VersionStopped", "e": "Stage UpdateAvailable", "f": "Uncordon VersionStopped"}},
 		{"what a new leader will call Lost counts at its first look", []func(*policy.Settings){three, func(s *policy.Settings) { s.MaxFailed = policy.Count(2) }},
 			[]fleet.Node{node("a", prepared), node("b", lost, firstLook), node("c", failedOnce(time.Hour, v2)), node("d")},
 			map[string]string{"a": "wait VersionStopped"}},
 		{"nodes that went on to a newer one count still", []func(*policy.Settings){func(s *policy.Settings) { s.MaxFailed = policy.Count(1) }},
 			[]fleet.Node{node("a", prepared), node("b", offered(v3)), node("c", offered(v3), failedOnce(0, v2), with(func(n *fleet.Node) {
 				n.Marks.Report.Current, n.OSVersion, n.Marks.Failure.Count = v3, v3, 0
-			}))}, map[string]string{"a": "wait VersionStopped", "b": "Prepare UpdateAvailable"}},
+			}))}, map[string]string{"a": "wait VersionStopped", "b": "Stage UpdateAvailable"}},
 		{"not yet on so many", []func(*policy.Settings){func(s *policy.Settings) { s.MaxFailed = policy.Count(3) }},
 			[]fleet.Node{node("a", prepared), node("b", offered(v2), failedOnce(time.Hour, v2)), node("c", offered(v2), failedOnce(time.Hour, v2))},
 			map[string]string{"a": "Cordon Cordoned"}},
@@ -318,8 +318,8 @@ func TestNoPolicy(t *testing.T) {
 	s := fleetOf([]fleet.Node{node("a", draining), node("b", rebooting), node("c", busy), node("d", offered(v2)), node("e", prepared)})
 	s.NoPolicy, s.PolicyProblem = true, "it is broken"
 	out := planner.Plan(s, policy.DefaultSettings())
-	for name, want := range map[string]string{"a": "Draining SetAside PolicyUnreadable", "b": "Rebooting GiveBack PolicyUnreadable",
-		"c": "Rebooting wait Rebooting", "d": "Idle wait PolicyUnreadable", "e": "Prepared wait PolicyUnreadable"} {
+	for name, want := range map[string]string{"a": "Draining Uncordon PolicyUnreadable", "b": "Rebooting Abandon PolicyUnreadable",
+		"c": "Rebooting wait Rebooting", "d": "Waiting wait PolicyUnreadable", "e": "Staged wait PolicyUnreadable"} {
 		got, _ := find(t, out, name)
 		assert.Check(t, verdict(got) == want, "%s is %q, not %q", name, verdict(got), want)
 	}
@@ -358,15 +358,15 @@ func TestUngrouped(t *testing.T) {
 		want      string
 		warning   string
 	}{
-		{policy.UngroupedGo, "Prepared Cordon Cordoned", "no group chooses 2 nodes, a among them, which go by the rules of the fleet"},
-		{policy.UngroupedWait, "Prepared wait Ungrouped", "no group chooses 2 nodes, a among them, which wait"},
+		{policy.UngroupedGo, "Staged Cordon Cordoned", "no group chooses 2 nodes, a among them, which go by the rules of the fleet"},
+		{policy.UngroupedWait, "Staged wait Ungrouped", "no group chooses 2 nodes, a among them, which wait"},
 	} {
 		set := policy.DefaultSettings()
 		set.Ungrouped = tc.ungrouped
 		nodes := []fleet.Node{node("a", prepared), node("b"), node("c", stageOf("canary"))}
 		plain := planner.Plan(fleetOf(nodes), set)
 		got, _ := find(t, plain, "a")
-		assert.Equal(t, verdict(got), "Prepared Cordon Cordoned", "without groups no node is outside of one")
+		assert.Equal(t, verdict(got), "Staged Cordon Cordoned", "without groups no node is outside of one")
 		assert.Equal(t, len(plain.Warnings), 0)
 		set.Groups = []policy.Group{{Name: "canary", Selector: in("canary"), Rules: set.Rules}}
 		out := planner.Plan(fleetOf(nodes), set)

@@ -74,9 +74,9 @@ func (g *shownGroup) count(d *plan.Decision) {
 	switch {
 	case d.Starts():
 		g.Starting++
-	case d.Reason == plan.ReasonUpToDate:
+	case d.Phase == intent.PhaseUpToDate:
 		g.UpToDate++
-	case d.Phase == intent.PhaseIdle || d.Phase == intent.PhaseNew || d.Phase == intent.PhaseUnreadable:
+	case d.Phase == intent.PhaseWaiting || d.Phase == intent.PhaseNew || d.Phase == intent.PhaseUnreadable:
 		g.Waiting++
 	default:
 		g.InProgress++

@@ -38,14 +38,14 @@ func TestShown(t *testing.T) {
 		took, want string
 	}{
 		{"a cordon", []change{prepared}, "Cordoned", "Cordoned: taken out of service for 1.2.0"},
-		{"a reboot", []change{draining, drain(fleet.Drain{})}, "Drained", "Rebooting: asked to reboot into 1.2.0"},
+		{"a reboot", []change{draining, drain(fleet.Drain{})}, "RebootRequested", "Rebooting: asked to reboot into 1.2.0"},
 		{"a reboot by somebody else", []change{draining, with(func(n *fleet.Node) { n.BootID = "b2" })}, "RebootedEarly", "Rebooting: asked to reboot into 1.2.0"},
 		{"a return", []change{back(v2)}, "Uncordoned", "Uncordoned: Ready again with 1.2.0"},
 		{"a return without the update", []change{back(v1)}, "RolledBack", "RolledBack: rolled back"},
 		{"the end of a soak", []change{verifying(time.Hour), checked}, "Updated", "Updated: updated to 1.2.0"},
 		{"an attempt that failed", []change{draining, drain(fleet.Drain{Remaining: 1}), cordonedSince(time.Hour)}, "DrainDeadline", "DrainDeadline: not drained within 30m0s"},
 		{"an attempt that was given back", []change{draining, paused}, "Paused", "Paused: the attempt at 1.2.0 was abandoned"},
-		{"staging that failed", []change{preparing, answers("error", "no space")}, "PrepareFailed", "PrepareFailed: no space"},
+		{"staging that failed", []change{preparing, answers("error", "no space")}, "StagingFailed", "StagingFailed: no space"},
 		{"the beginning of an attempt", []change{offered(v2)}, "UpdateAvailable", ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

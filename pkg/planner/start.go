@@ -57,9 +57,9 @@ func (p *planner) disrupt(c *candidate) {
 			p.now.Schedulable--
 		}
 		if !m.Slot {
-			p.out.InHands++
+			p.out.Disrupted++
 			if m.away {
-				p.out.Others--
+				p.out.ByOthers--
 			}
 		}
 	}
@@ -106,5 +106,5 @@ func (p *planner) stage(c *candidate) {
 		return
 	}
 	p.now.Staging++
-	p.take(c.at, lifecycle.Prepare(&m.View))
+	p.take(c.at, lifecycle.Stage(&m.View))
 }

@@ -52,7 +52,7 @@ func TestStart(t *testing.T) {
 		{"a slot and a disruption of one node count once", limit(2, 10, 1), []fleet.Node{node("a", draining), node("b", prepared), node("c")}, []string{"a"},
 			map[string]string{"b": "Cordon Cordoned"}},
 		{"a slot without a disruption counts", limit(1, 10, 1), []fleet.Node{node("a", paused, prepared), node("b", prepared), node("c")}, []string{"a"},
-			map[string]string{"a": "Fence SlotOrphaned", "b": "wait UnavailableLimit"}},
+			map[string]string{"a": "Fence SlotUnused", "b": "wait UnavailableLimit"}},
 		{"a slot of a node that is gone counts, and is released", limit(1, 10, 1), []fleet.Node{node("b", prepared), node("c")}, []string{"a"},
 			map[string]string{"b": "wait UnavailableLimit"}},
 		{"those that are asked whether their stage stands have a place", limit(2, 10, 1),
@@ -67,7 +67,7 @@ func TestStart(t *testing.T) {
 			[]fleet.Node{node("b", zone("x"), prepared), node("c", zone("y"))}, []string{"a"},
 			map[string]string{"b": "wait DomainLimit"}},
 		{"an unreadable disruption counts as a slot", limit(1, 10, 1), []fleet.Node{node("a", broken), node("b", prepared), node("c")}, nil,
-			map[string]string{"a": "wait MarksUnreadable", "b": "wait UnavailableLimit"}},
+			map[string]string{"a": "wait AnnotationUnreadable", "b": "wait UnavailableLimit"}},
 		{"a verifying node counts", limit(1, 10, 1), []fleet.Node{node("a", verifying(1)), node("b", prepared), node("c")}, nil,
 			map[string]string{"b": "wait UnavailableLimit"}},
 		{"a resetting node doesn't", limit(1, 10, 1), []fleet.Node{node("a", resetting), node("b", prepared), node("c")}, nil,
@@ -75,7 +75,7 @@ func TestStart(t *testing.T) {
 		{"an interrupted start goes first", limit(1, 10, 1), []fleet.Node{node("a", prepared), node("b", prepared), node("c")}, []string{"b"},
 			map[string]string{"a": "wait UnavailableLimit", "b": "Cordon Cordoned"}},
 		{"a lowered limit takes a slot that isn't used yet", limit(1, 10, 1), []fleet.Node{node("a", draining), node("b", prepared), node("c")}, []string{"a", "b"},
-			map[string]string{"a": "Drain Draining", "b": "Fence SlotOrphaned"}},
+			map[string]string{"a": "Drain Draining", "b": "Fence SlotUnused"}},
 
 		{"never failed first", limit(1, 10, 1), []fleet.Node{node("a", prepared, failedOnce(0, v1)), node("b", prepared), node("c")}, nil,
 			map[string]string{"a": "wait UnavailableLimit", "b": "Cordon Cordoned"}},
@@ -86,7 +86,7 @@ func TestStart(t *testing.T) {
 		{"it waits for those that still stage", limit(1, 10, 1), []fleet.Node{node("a", prepared, controller), node("b", preparing), node("c")}, nil,
 			map[string]string{"a": "wait ControllerLast"}},
 		{"and for those about to stage", limit(1, 10, 1), []fleet.Node{node("a", prepared, controller), node("b", stage), node("c")}, nil,
-			map[string]string{"a": "wait ControllerLast", "b": "Prepare UpdateAvailable"}},
+			map[string]string{"a": "wait ControllerLast", "b": "Stage UpdateAvailable"}},
 		{"not for those that nobody can help", limit(1, 10, 1), []fleet.Node{node("a", prepared, controller), node("b", prepared, paused), node("c", stage, agentAway)}, nil,
 			map[string]string{"a": "Cordon Cordoned"}},
 		{"not for one that waits for it: somebody else cordoned the controller's node (L1)", limit(1, 10, 1),
@@ -100,7 +100,7 @@ func TestStart(t *testing.T) {
 		{"two in one pass leave one", limit(2, 10, 1), []fleet.Node{node("a", prepared), node("b", prepared)}, nil,
 			map[string]string{"a": "Cordon Cordoned", "b": "wait OnlySchedulableNode"}},
 		{"a slot that can't be used is given back", limit(1, 10, 1), []fleet.Node{node("a", prepared)}, []string{"a"},
-			map[string]string{"a": "Fence SlotOrphaned"}},
+			map[string]string{"a": "Fence SlotUnused"}},
 		{"a node that takes no pods anyway goes", limit(1, 10, 1), []fleet.Node{node("a", prepared, cordoned), node("b")}, nil,
 			map[string]string{"a": "Cordon Cordoned"}},
 		{"a node without label takes pods too", limit(1, 10, 1), []fleet.Node{node("a", prepared), {Name: "b", UID: "uid-b", Ready: true}}, nil,
@@ -113,7 +113,7 @@ func TestStart(t *testing.T) {
 		{"two Lost stop all", limit(3, 10, 1), []fleet.Node{node("a", lost), node("b", prepared), node("c", lost), node("d", stage)}, []string{"a"},
 			map[string]string{"b": "wait TooManyLost", "d": "wait TooManyLost"}},
 		{"as many as lend may be Lost", limit(3, 10, 2), []fleet.Node{node("a", lost), node("b", prepared), node("c", lost), node("d", stage)}, []string{"a"},
-			map[string]string{"b": "Cordon Cordoned", "d": "Prepare UpdateAvailable"}},
+			map[string]string{"b": "Cordon Cordoned", "d": "Stage UpdateAvailable"}},
 		{"none may be Lost", limit(3, 10, 0), []fleet.Node{node("a", lost), node("b", prepared), node("c")}, []string{"a"},
 			map[string]string{"b": "wait TooManyLost"}},
 		{"a new leader starts nothing that it would not at its second look", limit(3, 10, 0), []fleet.Node{node("a", lost, firstLook), node("b", prepared), node("c")}, []string{"a"},
@@ -124,18 +124,18 @@ func TestStart(t *testing.T) {
 			map[string]string{"b": "wait UnavailableLimit"}},
 
 		{"staging has a limit of its own", limit(1, 2, 1), []fleet.Node{node("a", stage), node("b", stage), node("c", stage)}, nil,
-			map[string]string{"a": "Prepare UpdateAvailable", "b": "Prepare UpdateAvailable", "c": "wait StagingLimit"}},
+			map[string]string{"a": "Stage UpdateAvailable", "b": "Stage UpdateAvailable", "c": "wait StagingLimit"}},
 		{"those that stage count", limit(1, 1, 1), []fleet.Node{node("a", preparing), node("b", stage)}, nil,
 			map[string]string{"b": "wait StagingLimit"}},
 		{"those that are staged don't", limit(1, 1, 1), []fleet.Node{node("a", prepared), node("b", stage), node("c")}, nil,
-			map[string]string{"b": "Prepare UpdateAvailable"}},
+			map[string]string{"b": "Stage UpdateAvailable"}},
 		{"one that was taken out of our care while it staged doesn't", limit(1, 1, 1), []fleet.Node{node("a", preparing, unlabelled), node("b", stage)}, nil,
-			map[string]string{"b": "Prepare UpdateAvailable"}},
+			map[string]string{"b": "Stage UpdateAvailable"}},
 		{"nor one that is labelled for another interface by now", limit(1, 1, 1),
 			[]fleet.Node{node("a", preparing, with(func(n *fleet.Node) { n.Interface = "3.0.0" })), node("b", stage)}, nil,
-			map[string]string{"a": "wait InterfaceUnsupported", "b": "Prepare UpdateAvailable"}},
+			map[string]string{"a": "wait InterfaceUnsupported", "b": "Stage UpdateAvailable"}},
 		{"never failed stages first", limit(1, 1, 1), []fleet.Node{node("a", stage, failedOnce(0, v2)), node("b", stage)}, nil,
-			map[string]string{"a": "wait StagingLimit", "b": "Prepare UpdateAvailable"}},
+			map[string]string{"a": "wait StagingLimit", "b": "Stage UpdateAvailable"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			out := planner.Plan(fleetOf(tc.nodes, tc.held...), tc.set)
@@ -162,7 +162,7 @@ func TestSlotsUnreadable(t *testing.T) {
 	s.SlotsProblem, s.Slots = "broken", nil
 	out := planner.Plan(s, policy.DefaultSettings())
 	for name, want := range map[string]string{
-		"a": "Prepared wait StateUnreadable", "b": "Idle wait StateUnreadable", "c": "Draining Reboot Drained",
+		"a": "Staged wait StateUnreadable", "b": "Waiting wait StateUnreadable", "c": "Draining Reboot RebootRequested",
 	} {
 		got, _ := find(t, out, name)
 		assert.Equal(t, verdict(got), want)

@@ -155,7 +155,7 @@ func (v *survey) count(m *member) {
 func (v *survey) countStaging(m *member) {
 	switch {
 	// An attempt on a node that isn't managed any more has no deadline: it would keep its place for ever.
-	case m.Phase() != intent.PhasePreparing, m.Interface != fleet.InterfaceUpdateAPI, m.StuckStaging():
+	case m.Phase() != intent.PhaseStaging, m.Interface != fleet.InterfaceUpdateAPI, m.StuckStaging():
 	case m.Marks.Intent.Action == marker.ActionConfirmUpdate:
 		asked, end := m.JustAsked()
 		if v.wakeAt(end); asked {

@@ -84,15 +84,15 @@ func TestGivingBack(t *testing.T) {
 		name    string
 		changes []change
 		reason  plan.Reason
-		counted bool
+		outcome marker.Outcome
 	}{
-		{"a failure of the host", []change{preparing, answers(marker.StateError, "x")}, plan.ReasonPrepareFailed, true},
-		{"a deadline", []change{draining, drain(fleet.Drain{Remaining: 1}), cordonedSince(time.Hour)}, plan.ReasonDrainDeadline, true},
-		{"a reboot that never began", []change{rebooting, issued(time.Hour)}, plan.ReasonRebootDeadline, true},
-		{"a reboot that failed", []change{rebooting, answers(marker.StateError, "x")}, plan.ReasonRebootFailed, true},
-		{"a pause", []change{draining, paused}, plan.ReasonPaused, false},
-		{"a human's hand", []change{draining, schedulable}, plan.ReasonCordonTaken, false},
-		{"an offer withdrawn", []change{draining, offered("")}, plan.ReasonOfferWithdrawn, false},
+		{"a failure of the host", []change{preparing, answers(marker.StateError, "x")}, plan.ReasonStagingFailed, marker.OutcomeFailed},
+		{"a deadline", []change{draining, drain(fleet.Drain{Remaining: 1}), cordonedSince(time.Hour)}, plan.ReasonDrainDeadline, marker.OutcomeFailed},
+		{"a reboot that never began", []change{rebooting, issued(time.Hour)}, plan.ReasonRebootDeadline, marker.OutcomeFailed},
+		{"a reboot that failed", []change{rebooting, answers(marker.StateError, "x")}, plan.ReasonRebootFailed, marker.OutcomeFailed},
+		{"a pause", []change{draining, paused}, plan.ReasonPaused, marker.OutcomeAbandoned},
+		{"a human's hand", []change{draining, schedulable}, plan.ReasonUncordonedByUser, marker.OutcomeUncordoned},
+		{"an offer withdrawn", []change{draining, offered("")}, plan.ReasonOfferWithdrawn, marker.OutcomeAbandoned},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			n := node("a", append(tc.changes, failedOnce(0, "1.0.1"))...)
@@ -105,8 +105,8 @@ func TestGivingBack(t *testing.T) {
 			last := m.History[len(m.History)-1]
 			assert.Equal(t, last.Version, v2)
 			assert.Equal(t, last.Reason, string(tc.reason))
-			if !tc.counted {
-				assert.Equal(t, last.Outcome, marker.OutcomeAbandoned)
+			assert.Equal(t, last.Outcome, tc.outcome)
+			if tc.outcome != marker.OutcomeFailed {
 				assert.Equal(t, m.Failure.Count, 1)
 				return
 			}

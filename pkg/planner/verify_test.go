@@ -55,8 +55,8 @@ func TestVerify(t *testing.T) {
 		{"nothing to note", byDefault, []change{draining, looked(fleet.Checked{For: fleet.CheckBaseline})}, "Draining Drain Draining"},
 		{"nothing is evicted without it", byDefault, []change{draining, looked(fleet.Checked{For: fleet.CheckBaseline, Failed: "x", Next: soon})}, "Draining wait CheckFailing"},
 		{"it is tried again", byDefault, []change{draining, looked(fleet.Checked{For: fleet.CheckBaseline, Failed: "x", Next: ago})}, "Draining Check CheckFailing"},
-		{"not for ever", byDefault, []change{draining, cordonedSince(time.Hour), looked(fleet.Checked{For: fleet.CheckBaseline, Failed: "x", Next: soon})}, "Draining GiveBack DrainDeadline"},
-		{"a human's hand comes first", byDefault, []change{draining, unlooked, schedulable}, "Draining GiveBack CordonTaken"},
+		{"not for ever", byDefault, []change{draining, cordonedSince(time.Hour), looked(fleet.Checked{For: fleet.CheckBaseline, Failed: "x", Next: soon})}, "Draining Abandon DrainDeadline"},
+		{"a human's hand comes first", byDefault, []change{draining, unlooked, schedulable}, "Draining Abandon UncordonedByUser"},
 		{"a drain that goes on has none to make", byDefault, []change{draining, unlooked, drain(fleet.Drain{Remaining: 1})}, "Draining Drain Draining"},
 		{"the policy wants none", ignoring, []change{draining, unlooked}, "Draining Drain Draining"},
 
@@ -67,35 +67,35 @@ func TestVerify(t *testing.T) {
 		{"they are", byDefault, []change{soaked(0), noted, looked(fleet.Checked{For: fleet.CheckWorkloads})}, "Verifying Finish Updated"},
 		{"they were before the soak began anew", byDefault, []change{soaked(0), noted, looked(fleet.Checked{For: fleet.CheckWorkloads, At: now.Add(-time.Second)})}, "Verifying Check WorkloadsAwaited"},
 		{"an older look at something else is none", byDefault, []change{soaked(time.Hour), noted, looked(fleet.Checked{For: fleet.CheckBaseline})}, "Verifying Check WorkloadsAwaited"},
-		{"they don't come back", byDefault, []change{soaked(10 * time.Minute), noted, looked(missing)}, "Verifying Finish WorkloadsUnwell"},
+		{"they don't come back", byDefault, []change{soaked(10 * time.Minute), noted, looked(missing)}, "Verifying Finish WorkloadsNotReady"},
 		{"a new leader looks first", byDefault, []change{soaked(10 * time.Minute), noted, unlooked}, "Verifying Check WorkloadsAwaited"},
 		{"and passes over it first", byDefault, []change{soaked(10 * time.Minute), noted, looked(missing), firstLook}, "Verifying wait WorkloadsAwaited"},
-		{"nobody can look", byDefault, []change{soaked(10 * time.Minute), noted, looked(fleet.Checked{For: fleet.CheckWorkloads, Failed: "x"})}, "Verifying Finish WorkloadsUnwell"},
+		{"nobody can look", byDefault, []change{soaked(10 * time.Minute), noted, looked(fleet.Checked{For: fleet.CheckWorkloads, Failed: "x"})}, "Verifying Finish WorkloadsNotReady"},
 		{"the policy ignores them by now", ignoring, []change{soaked(0), noted, looked(missing)}, "Verifying Finish Updated"},
 
-		{"pods of its own before the uncordon", withPods, []change{back(v2), unlooked}, "Returning Check PodsAwaited"},
-		{"they aren't Ready", withPods, []change{back(v2), looked(noCNI)}, "Returning wait PodsAwaited"},
+		{"pods of its own before the uncordon", withPods, []change{back(v2), unlooked}, "Returning Check PodsNotReady"},
+		{"they aren't Ready", withPods, []change{back(v2), looked(noCNI)}, "Returning wait PodsNotReady"},
 		{"they are Ready", withPods, []change{back(v2), looked(fleet.Checked{For: fleet.CheckPods})}, "Returning Return Uncordoned"},
-		{"rolled back, and they aren't", withPods, []change{back(v1), looked(noCNI)}, "Returning wait PodsAwaited"},
+		{"rolled back, and they aren't", withPods, []change{back(v1), looked(noCNI)}, "Returning wait PodsNotReady"},
 		{"they don't come back", withPods, []change{back(v2), looked(noCNI), issued(time.Hour)}, "Lost wait Lost"},
 		{"Lost, and looked at on and on", withPods, []change{back(v2), looked(fleet.Checked{For: fleet.CheckPods, Problem: "x", Next: ago}), issued(time.Hour)}, "Lost Check Lost"},
 		{"late, and well", withPods, []change{back(v2), looked(fleet.Checked{For: fleet.CheckPods}), issued(time.Hour)}, "Returning Return Uncordoned"},
 		{"well, but a hook is silent", both, []change{back(v2), looked(fleet.Checked{For: fleet.CheckPods}), asked("before-uncordon.", time.Hour)}, "Lost wait Lost"},
-		{"a hook is silent, and a new leader looks for pods first", both, []change{back(v2), unlooked, asked("before-uncordon.", time.Hour)}, "Returning Check PodsAwaited"},
-		{"a new leader calls nothing Lost that it hasn't looked at", withPods, []change{back(v2), unlooked, issued(time.Hour)}, "Returning Check PodsAwaited"},
+		{"a hook is silent, and a new leader looks for pods first", both, []change{back(v2), unlooked, asked("before-uncordon.", time.Hour)}, "Returning Check PodsNotReady"},
+		{"a new leader calls nothing Lost that it hasn't looked at", withPods, []change{back(v2), unlooked, issued(time.Hour)}, "Returning Check PodsNotReady"},
 
-		{"pods of its own are looked at again after the soak", withPods, []change{soaked(0), looked(fleet.Checked{For: fleet.CheckPods, At: ago})}, "Verifying Check PodsAwaited"},
+		{"pods of its own are looked at again after the soak", withPods, []change{soaked(0), looked(fleet.Checked{For: fleet.CheckPods, At: ago})}, "Verifying Check PodsNotReady"},
 		{"and not in it", withPods, []change{soaked(-time.Second), looked(noCNI)}, "Verifying wait Soaking"},
 		{"they are still Ready", withPods, []change{soaked(0), looked(fleet.Checked{For: fleet.CheckPods})}, "Verifying Finish Updated"},
-		{"they were called Ready by what the kubelet said before the reboot", withPods, []change{soaked(0), looked(noCNI)}, "Verifying wait PodsAwaited"},
+		{"they were called Ready by what the kubelet said before the reboot", withPods, []change{soaked(0), looked(noCNI)}, "Verifying wait PodsNotReady"},
 		{"nobody can look at them", withPods, []change{soaked(0), looked(fleet.Checked{For: fleet.CheckPods, Failed: "x", Next: soon})}, "Verifying wait CheckFailing"},
 		{"then workloads", withPods, []change{soaked(0), noted, looked(fleet.Checked{For: fleet.CheckPods})}, "Verifying Check WorkloadsAwaited"},
 		{"and no pods any more", withPods, []change{soaked(0), noted, looked(missing)}, "Verifying wait WorkloadsAwaited"},
 		{"all is well", withPods, []change{soaked(0), noted, looked(fleet.Checked{For: fleet.CheckWorkloads})}, "Verifying Finish Updated"},
-		{"the soak began anew", withPods, []change{soaked(0), noted, looked(fleet.Checked{For: fleet.CheckWorkloads, At: ago})}, "Verifying Check PodsAwaited"},
+		{"the soak began anew", withPods, []change{soaked(0), noted, looked(fleet.Checked{For: fleet.CheckWorkloads, At: ago})}, "Verifying Check PodsNotReady"},
 		{"not Ready for too long", withPods, []change{soaked(10 * time.Minute), looked(noCNI)}, "Lost wait Lost"},
-		{"a new leader passes over it first", withPods, []change{soaked(10 * time.Minute), looked(noCNI), firstLook}, "Verifying wait PodsAwaited"},
-		{"and looks first", withPods, []change{soaked(10 * time.Minute), unlooked}, "Verifying Check PodsAwaited"},
+		{"a new leader passes over it first", withPods, []change{soaked(10 * time.Minute), looked(noCNI), firstLook}, "Verifying wait PodsNotReady"},
+		{"and looks first", withPods, []change{soaked(10 * time.Minute), unlooked}, "Verifying Check PodsNotReady"},
 		{"Lost after the soak, and looked at on and on", withPods, []change{soaked(10 * time.Minute), looked(fleet.Checked{For: fleet.CheckPods, Problem: "x", Next: ago})}, "Lost Check Lost"},
 		{"late after the soak, and well", withPods, []change{soaked(time.Hour), looked(fleet.Checked{For: fleet.CheckPods})}, "Verifying Finish Updated"},
 		{"nothing is cordoned again for it", withPods, []change{soaked(time.Hour), noted, looked(fleet.Checked{For: fleet.CheckPods})}, "Verifying Check WorkloadsAwaited"},
@@ -150,7 +150,7 @@ func TestPodsThatAreNotReadyAfterTheSoak(t *testing.T) {
 	withPods(&set)
 	unwell := node("a", verifying(time.Hour), looked(fleet.Checked{For: fleet.CheckPods, Problem: "no pod of app=cni is there", Next: now.Add(time.Second)}))
 	out := planner.Plan(fleetOf([]fleet.Node{unwell, node("b", prepared), node("c")}, "a"), set)
-	assert.Equal(t, out.Lent, 1)
+	assert.Equal(t, out.LostUncounted, 1)
 	standing, step := find(t, out, "a")
 	assert.Equal(t, standing.Message.String(), "a is back, but no pod of app=cni is there; it counts as Lost until it is healthy, deleted, or its label is removed")
 	assert.Assert(t, step.Act == intent.ActNote && !step.FreesSlot && step.Change.Unschedulable == nil && step.Change.Marks.Disruption != nil)
@@ -184,7 +184,7 @@ func TestWorkloadsAndWhoIsToBlame(t *testing.T) {
 	} {
 		out := planner.Plan(fleetOf([]fleet.Node{unwell("a"), node("b", tc.other...)}, "a"), policy.DefaultSettings())
 		_, step := find(t, out, "a")
-		assert.Equal(t, step.Reason, plan.ReasonWorkloadsUnwell)
+		assert.Equal(t, step.Reason, plan.ReasonWorkloadsNotReady)
 		f := step.Change.Marks.Failure
 		assert.Check(t, f.Count == 1 && f.RetryAfter.After(now) && len(f.Versions) == 1, "%s: %+v", tc.name, f)
 		assert.Check(t, (len(f.Broken) == 1) == tc.blamed, "%s: %v", tc.name, f.Broken)

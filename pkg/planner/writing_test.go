@@ -47,22 +47,22 @@ func TestAttackWritesThatFail(t *testing.T) {
 		want    string
 		says    string
 	}{
-		{"one that would be staged", []change{offered(v2), refused(time.Minute)}, false, "Idle wait WriteFailing",
+		{"one that would be staged", []change{offered(v2), refused(time.Minute)}, false, "Waiting wait WriteFailing",
 			"no, says the webhook; the next write is tried after 2026-09-20 10:01:00 UTC; what waits: stage 1.2.0"},
-		{"once that is over", []change{offered(v2), due}, false, "Idle Prepare UpdateAvailable", "stage 1.2.0"},
-		{"while it is tried", []change{offered(v2), asking}, false, "Idle wait WriteFailing", "no, says the webhook; a write is under way; what waits: stage 1.2.0"},
-		{"one that has nothing to be written", []change{refused(time.Minute)}, false, "Idle wait UpToDate", "runs 1.1.0 and nothing newer is offered"},
-		{"one that is staged", []change{prepared, refused(time.Minute)}, false, "Prepared wait WriteFailing",
+		{"once that is over", []change{offered(v2), due}, false, "Waiting Stage UpdateAvailable", "stage 1.2.0"},
+		{"while it is tried", []change{offered(v2), asking}, false, "Waiting wait WriteFailing", "no, says the webhook; a write is under way; what waits: stage 1.2.0"},
+		{"one that has nothing to be written", []change{refused(time.Minute)}, false, "UpToDate wait UpToDate", "runs 1.1.0 and nothing newer is offered"},
+		{"one that is staged", []change{prepared, refused(time.Minute)}, false, "Staged wait WriteFailing",
 			"staged; no, says the webhook; if no other write fails the node may be taken out of service after 2026-09-20 10:06:00 UTC"},
-		{"also after one that went well", []change{prepared, writtenAgain}, false, "Prepared wait WriteFailing",
+		{"also after one that went well", []change{prepared, writtenAgain}, false, "Staged wait WriteFailing",
 			"staged; no, says the webhook; if no other write fails the node may be taken out of service after 2026-09-20 10:04:00 UTC"},
-		{"with a slot that its cordon was not written for", []change{prepared, refused(time.Minute)}, true, "Prepared wait WriteFailing",
+		{"with a slot that its cordon was not written for", []change{prepared, refused(time.Minute)}, true, "Staged wait WriteFailing",
 			"no, says the webhook; the next write is tried after 2026-09-20 10:01:00 UTC; what waits: the node holds a slot that it does not need: the slot is freed"},
-		{"which is given back by a look once it is not staged any more", []change{refused(time.Minute)}, true, "Idle Release SlotOrphaned",
+		{"which is given back by a look once it is not staged any more", []change{refused(time.Minute)}, true, "Waiting Release SlotUnused",
 			"the node holds a slot that it does not need: the slot is freed"},
-		{"also once the label is gone", []change{refused(time.Minute), unlabelled, unmarked}, true, "New Release SlotOrphaned",
+		{"also once the label is gone", []change{refused(time.Minute), unlabelled, unmarked}, true, "New Release SlotUnused",
 			"the node holds a slot that it does not need: the slot is freed"},
-		{"which is given back by the next write", []change{prepared, due}, true, "Prepared Fence SlotOrphaned", "the node holds a slot that it does not need: the slot is freed"},
+		{"which is given back by the next write", []change{prepared, due}, true, "Staged Fence SlotUnused", "the node holds a slot that it does not need: the slot is freed"},
 		{"one that drains", []change{draining, refused(time.Minute)}, false, "Draining Drain Draining", "the node's pods are being evicted"},
 		{"one whose drain is blocked, which can't be noted on it", []change{draining, drain(fleet.Drain{Remaining: 1, Blocked: "a budget", Next: now.Add(time.Second)}), refused(time.Minute)},
 			false, "Draining wait EvictionBlocked", "a budget"},
@@ -101,21 +101,21 @@ func TestAttackPlacesOfWritesThatFail(t *testing.T) {
 		good []change
 		want string
 	}{
-		{"a staged one takes no place", []change{prepared, refused(time.Hour)}, false, nil, []change{prepared}, "Prepared Cordon Cordoned"},
-		{"one whose cordon failed keeps its place at first", []change{prepared, refused(time.Minute)}, true, nil, []change{prepared}, "Prepared wait UnavailableLimit"},
-		{"and lends it on later", []change{prepared, refused(time.Hour)}, true, nil, []change{prepared}, "Prepared Cordon Cordoned"},
-		{"so does one that drains", []change{draining, refused(time.Hour)}, true, nil, []change{prepared}, "Prepared Cordon Cordoned"},
-		{"but not before", []change{draining, refused(14 * time.Minute)}, true, nil, []change{prepared}, "Prepared wait UnavailableLimit"},
-		{"nor where its last write went well", []change{draining, writtenAgain}, true, nil, []change{prepared}, "Prepared wait UnavailableLimit"},
+		{"a staged one takes no place", []change{prepared, refused(time.Hour)}, false, nil, []change{prepared}, "Staged Cordon Cordoned"},
+		{"one whose cordon failed keeps its place at first", []change{prepared, refused(time.Minute)}, true, nil, []change{prepared}, "Staged wait UnavailableLimit"},
+		{"and lends it on later", []change{prepared, refused(time.Hour)}, true, nil, []change{prepared}, "Staged Cordon Cordoned"},
+		{"so does one that drains", []change{draining, refused(time.Hour)}, true, nil, []change{prepared}, "Staged Cordon Cordoned"},
+		{"but not before", []change{draining, refused(14 * time.Minute)}, true, nil, []change{prepared}, "Staged wait UnavailableLimit"},
+		{"nor where its last write went well", []change{draining, writtenAgain}, true, nil, []change{prepared}, "Staged wait UnavailableLimit"},
 		{"nor beyond maxLost", []change{draining, refused(time.Hour)}, true, func(s *policy.Settings) { s.MaxLost = policy.Count(0) }, []change{prepared},
-			"Prepared wait TooManyLost"},
+			"Staged wait TooManyLost"},
 		{"one that stages keeps its place for its time", []change{preparing, refused(time.Minute)}, false, func(s *policy.Settings) { s.MaxStaging = 1 }, []change{offered(v2)},
-			"Idle wait StagingLimit"},
+			"Waiting wait StagingLimit"},
 		{"and not longer", []change{preparing, expired, refused(time.Minute)}, false, func(s *policy.Settings) { s.MaxStaging = 1 }, []change{offered(v2)},
-			"Idle Prepare UpdateAvailable"},
+			"Waiting Stage UpdateAvailable"},
 		{"one that would be staged takes no place", []change{offered(v2), refused(time.Minute)}, false, func(s *policy.Settings) { s.MaxStaging = 1 }, []change{offered(v2)},
-			"Idle Prepare UpdateAvailable"},
-		{"and the controller's own node doesn't wait for it", []change{offered(v2), due}, false, nil, []change{prepared, controller}, "Prepared Cordon Cordoned"},
+			"Waiting Stage UpdateAvailable"},
+		{"and the controller's own node doesn't wait for it", []change{offered(v2), due}, false, nil, []change{prepared, controller}, "Staged Cordon Cordoned"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := fleetOf([]fleet.Node{node("a", tc.bad...), node("b", tc.good...), node("c")})
@@ -137,7 +137,7 @@ func TestRebootIsAwaitedBesideWritesThatFail(t *testing.T) {
 	n := node("a", busy, refused(time.Hour), unlabelled)
 	standing, step := find(t, planner.Plan(fleetOf([]fleet.Node{n, node("b")}), policy.DefaultSettings()), "a")
 	assert.Assert(t, step == nil)
-	assert.Equal(t, standing.Reason, plan.ReasonLeaving)
+	assert.Equal(t, standing.Reason, plan.ReasonLabelRemoved)
 	assert.Equal(t, n.Marks.Intent.Action, marker.ActionRebootUpdate)
 }
 

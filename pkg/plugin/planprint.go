@@ -32,7 +32,7 @@ func printBudgets(p *plan.Plan, t *table, _ bool) {
 		if n := strconv.Itoa(b.Limit); strings.HasSuffix(limit, "%") {
 			limit = n + " (" + limit + ")"
 		}
-		t.row(b.Of, strconv.Itoa(b.Used), limit, strconv.Itoa(b.Others))
+		t.row(b.Of, strconv.Itoa(b.Used), limit, strconv.Itoa(b.ByOthers))
 	}
 }
 

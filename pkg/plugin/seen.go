@@ -11,6 +11,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
@@ -62,8 +63,11 @@ func (s *seen) status(n *fleet.Node) Status {
 	if s.policy != nil {
 		out.Group = s.policy.GroupOf(n.Labels)
 	}
-	if out.WaitingFor.Reason == plan.ReasonLost {
+	switch {
+	case out.WaitingFor.Reason == plan.ReasonLost:
 		out.Phase = intent.PhaseLost
+	case out.Phase == intent.PhaseWaiting && out.WaitingFor.Reason == "" && out.Target == "" && out.AgentReady && out.Answer == marker.StateReady:
+		out.Phase = intent.PhaseUpToDate
 	}
 	if m.Paused {
 		out.Paused = &m.PausedReason
@@ -76,7 +80,7 @@ func (s *seen) status(n *fleet.Node) Status {
 func waitingFor(n *fleet.Node, now time.Time) WaitingFor {
 	switch m := &n.Marks; {
 	case len(n.Problems) > 0:
-		return WaitingFor{Reason: plan.ReasonMarksUnreadable, Message: "annotation " + n.Problems[0].String()}
+		return WaitingFor{Reason: plan.ReasonAnnotationUnreadable, Message: "annotation " + n.Problems[0].String()}
 	case m.Waiting != nil:
 		return WaitingFor{Reason: plan.Reason(m.Waiting.Reason), Message: m.Waiting.Message}
 	case m.Paused:

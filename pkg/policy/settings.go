@@ -37,8 +37,8 @@ type Settings struct {
 	// Deadlines of the phases.
 	Deadlines Deadlines `yaml:"deadlines"`
 	Retry     `yaml:"retry"`
-	// HandsOff is how long a node is left alone after a human took our cordon away. Default 10 min.
-	HandsOff time.Duration `yaml:"handsOff"`
+	// PauseAfterUncordon is how long a node is left alone after a human took our cordon away. Default 10 min.
+	PauseAfterUncordon time.Duration `yaml:"pauseAfterUncordon"`
 }
 
 // Retry is how long a node waits after a failure.
@@ -149,8 +149,8 @@ const (
 
 // Deadlines are counted by the controller's clock from the mark that began the phase.
 type Deadlines struct {
-	// Prepare must be longer than an agent's patience with a busy host, intent.BusyPatience. Default 45 min.
-	Prepare time.Duration `yaml:"prepare"`
+	// Staging must be longer than an agent's patience with a busy host, intent.BusyPatience. Default 45 min.
+	Staging time.Duration `yaml:"staging"`
 	// Reboot is also how long an agent may take to begin. Default 30 min.
 	Reboot time.Duration `yaml:"reboot"`
 	// Return is for the kubelet to show the new boot, and again for the soak to end. Default 15 min.
@@ -178,16 +178,16 @@ func DefaultSettings() Settings {
 			Volumes: Volumes{Wait: 5 * time.Minute, OnTimeout: Ignore},
 			Verify:  Verify{Deadline: 10 * time.Minute, OnWorkloads: FailOnWorkloads},
 		},
-		Ungrouped:        UngroupedGo,
-		MaxLost:          Count(1),
-		MaxStaging:       10,
-		CountUnavailable: true,
-		IgnoreAfter:      time.Hour,
-		MaxFailed:        Count(3),
-		SingleNode:       SingleNodeNever,
-		Deadlines:        Deadlines{Prepare: 45 * time.Minute, Reboot: 30 * time.Minute, Return: 15 * time.Minute},
-		Retry:            Retry{RetryBase: 10 * time.Minute, RetryMax: 24 * time.Hour},
-		HandsOff:         10 * time.Minute,
+		Ungrouped:          UngroupedGo,
+		MaxLost:            Count(1),
+		MaxStaging:         10,
+		CountUnavailable:   true,
+		IgnoreAfter:        time.Hour,
+		MaxFailed:          Count(3),
+		SingleNode:         SingleNodeNever,
+		Deadlines:          Deadlines{Staging: 45 * time.Minute, Reboot: 30 * time.Minute, Return: 15 * time.Minute},
+		Retry:              Retry{RetryBase: 10 * time.Minute, RetryMax: 24 * time.Hour},
+		PauseAfterUncordon: 10 * time.Minute,
 	}
 }
 
@@ -217,7 +217,7 @@ func (s Settings) Mistakes() []Mistake {
 	if s.MaxFailed.None() {
 		m.add("maxFailed", "is 0, which would stop every version: give 1 or more, a percentage, or unlimited")
 	}
-	m.positive("deadlines.prepare", s.Deadlines.Prepare)
+	m.positive("deadlines.staging", s.Deadlines.Staging)
 	m.positive("deadlines.reboot", s.Deadlines.Reboot)
 	m.positive("deadlines.return", s.Deadlines.Return)
 	switch {
@@ -227,8 +227,8 @@ func (s Settings) Mistakes() []Mistake {
 		m.add("retry.max", "is %s, less than retry.base, which is %s: give the longer wait as max", s.RetryMax, s.RetryBase)
 		m.beside("retry.base")
 	}
-	if s.HandsOff < 0 {
-		m.add("handsOff", "is %s: give 0 or more", s.HandsOff)
+	if s.PauseAfterUncordon < 0 {
+		m.add("pauseAfterUncordon", "is %s: give 0 or more", s.PauseAfterUncordon)
 	}
 	s.Versions.validate(&m)
 	s.Alerts.validate(&m)
@@ -338,7 +338,7 @@ func (s Settings) reached() map[string]map[string]bool {
 // Warnings returns what is allowed but will surprise.
 func (s Settings) Warnings() []string {
 	var w []string
-	if s.Deadlines.Prepare <= intent.BusyPatience {
+	if s.Deadlines.Staging <= intent.BusyPatience {
 		w = append(w, "the prepare deadline is shorter than an agent's patience with a busy host ("+intent.BusyPatience.String()+")")
 	}
 	if s.Deadlines.Reboot <= intent.RebootPatience {

@@ -86,12 +86,12 @@ func TestSettings(t *testing.T) {
 		{"a soak back in time", func(s *policy.Settings) { s.Soak = -1 }, "soak is -1ns", nil},
 		{"a window that never opens", func(s *policy.Settings) { s.Calendar.Windows = []window.Window{{}} }, "windows[0].duration is 0s: give more than 0", nil},
 		{"a freeze without an end", func(s *policy.Settings) { s.Calendar.Freezes = []window.Freeze{{}} }, "freezes[0].to is 0001-01-01T00:00:00Z, not after from", nil},
-		{"no deadline to prepare", func(s *policy.Settings) { s.Deadlines.Prepare = 0 }, "deadlines.prepare is 0s", nil},
+		{"no deadline to prepare", func(s *policy.Settings) { s.Deadlines.Staging = 0 }, "deadlines.staging is 0s", nil},
 		{"no deadline to reboot", func(s *policy.Settings) { s.Deadlines.Reboot = -1 }, "deadlines.reboot is -1ns", nil},
 		{"no deadline to return", func(s *policy.Settings) { s.Deadlines.Return = 0 }, "deadlines.return is 0s", nil},
 		{"no wait after a failure", func(s *policy.Settings) { s.RetryBase = 0 }, "retry.base is 0s", nil},
 		{"waits that shrink", func(s *policy.Settings) { s.RetryMax = s.RetryBase - 1 }, "retry.max is 9m59.999999999s, less than retry.base", []string{"retry.base"}},
-		{"hands off back in time", func(s *policy.Settings) { s.HandsOff = -1 }, "handsOff is -1ns", nil},
+		{"hands off back in time", func(s *policy.Settings) { s.PauseAfterUncordon = -1 }, "pauseAfterUncordon is -1ns", nil},
 		{"a value of any length", func(s *policy.Settings) { s.Ungrouped = policy.Ungrouped(strings.Repeat("x", 999)) }, `ungrouped is "xxx`, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -110,8 +110,8 @@ func TestSettings(t *testing.T) {
 func TestSettingsAtTheirEdges(t *testing.T) {
 	s := policy.DefaultSettings()
 	s.MaxStaging, s.IgnoreAfter, s.Ungrouped, s.SingleNode, s.MaxFailed = 1, 0, policy.UngroupedWait, policy.SingleNodeAllow, policy.Percent(1)
-	s.Deadlines = policy.Deadlines{Prepare: 1, Reboot: 1, Return: 1}
-	s.RetryMax, s.HandsOff, s.Soak, s.Drain = s.RetryBase, 0, 0, time.Minute
+	s.Deadlines = policy.Deadlines{Staging: 1, Reboot: 1, Return: 1}
+	s.RetryMax, s.PauseAfterUncordon, s.Soak, s.Drain = s.RetryBase, 0, 0, time.Minute
 	s.Balancers.Wait, s.Volumes.Wait, s.Verify.Deadline = time.Minute-1, 0, 1
 	s.Eviction.GracePeriod, s.Eviction.PerHour = time.Second, 1
 	s.Eviction.Leave = []policy.PodSelector{{Namespace: "a"}, {Selector: policy.Selector{{Key: "b", Operator: policy.Exists}}}}
@@ -129,9 +129,9 @@ func TestSettingsAtTheirEdges(t *testing.T) {
 // An agent's patience must end before the controller's deadline, and who sets a shorter one is warned.
 func TestWarnings(t *testing.T) {
 	s := policy.DefaultSettings()
-	s.Deadlines.Prepare, s.Deadlines.Reboot = 25*time.Minute+1, 10*time.Minute+1
+	s.Deadlines.Staging, s.Deadlines.Reboot = 25*time.Minute+1, 10*time.Minute+1
 	assert.Equal(t, len(s.Warnings()), 0)
-	s.Deadlines.Prepare, s.Deadlines.Reboot = 25*time.Minute, 10*time.Minute
+	s.Deadlines.Staging, s.Deadlines.Reboot = 25*time.Minute, 10*time.Minute
 	assert.Equal(t, len(s.Warnings()), 2)
 	assert.Assert(t, strings.Contains(s.Warnings()[0], "prepare deadline is shorter than an agent's patience with a busy host (25m0s)"))
 	assert.Assert(t, strings.Contains(s.Warnings()[1], "reboot deadline is shorter than an agent's patience with its own reboot (10m0s)"))
@@ -160,7 +160,7 @@ func TestLongest(t *testing.T) {
 // All that is wrong is told, each mistake by its field, and groups that wait for each other once.
 func TestMistakes(t *testing.T) {
 	s := policy.DefaultSettings()
-	s.MaxStaging, s.HandsOff, s.Deadlines.Reboot, s.Deadlines.Return = 0, -1, 0, 0
+	s.MaxStaging, s.PauseAfterUncordon, s.Deadlines.Reboot, s.Deadlines.Return = 0, -1, 0, 0
 	wrong := s.Rules
 	wrong.Soak, wrong.Topology = -1, []policy.Topology{{MaxDomains: -1}}
 	wrong.Hooks.AfterDrain = []policy.Hook{{Name: "h", Annotation: "example.com/h", Timeout: 1}, {Name: "h", Annotation: "h"}}
@@ -171,7 +171,7 @@ func TestMistakes(t *testing.T) {
 	for _, m := range s.Mistakes() {
 		got = append(got, m.Field)
 	}
-	assert.DeepEqual(t, got, []string{"maxStaging", "deadlines.reboot", "deadlines.return", "handsOff", "groups[0].after",
+	assert.DeepEqual(t, got, []string{"maxStaging", "deadlines.reboot", "deadlines.return", "pauseAfterUncordon", "groups[0].after",
 		"groups[3].soak", "groups[3].hooks.afterDrain[1].name", "groups[3].hooks.afterDrain[1].annotation", "groups[3].hooks.afterDrain[1].timeout",
 		"groups[3].verify.pods[0]", "groups[3].topology[0].key", "groups[3].topology[0].maxDomains", "groups[3].drain.leave[1]", "groups[3].after"})
 }

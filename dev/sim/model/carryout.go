@@ -291,20 +291,20 @@ func (m *Model) mayCordon(s *state, node int) string {
 	if s.slots&holder(node, c.cur.uid) == 0 {
 		return "S1: a node is cordoned without a slot"
 	}
-	inHands, overdue := 1, 0
+	disrupted, overdue := 1, 0
 	for i := range m.config.Nodes {
 		if i == node {
 			continue
 		}
 		if o := m.columns[s.columns[i]]; o.disrupted {
-			inHands++
+			disrupted++
 			if o.overdue {
 				overdue++
 			}
 		}
 	}
-	if limit := m.settings.MaxUnavailable.Of(m.config.Nodes) + min(overdue, m.settings.MaxLost.Of(m.config.Nodes)); inHands > limit {
-		return fmt.Sprintf("S1: %d nodes are in our hands and %d may be", inHands, limit)
+	if limit := m.settings.MaxUnavailable.Of(m.config.Nodes) + min(overdue, m.settings.MaxLost.Of(m.config.Nodes)); disrupted > limit {
+		return fmt.Sprintf("S1: %d nodes are in our hands and %d may be", disrupted, limit)
 	}
 	return ""
 }

@@ -164,6 +164,6 @@ func (m *Model) finished(c column) bool {
 		return true
 	}
 	// A failure may stand on: the update that was given up can still have come about, by a reboot.
-	return intent.PhaseOf(d.marks) == intent.PhaseIdle &&
+	return intent.PhaseOf(d.marks) == intent.PhaseWaiting &&
 		c.host.version == newVersion && d.marks.Report.Current == newVersion && c.cur.os == newVersion
 }

@@ -150,8 +150,8 @@ func (m *Model) same(c column) bool {
 
 // shadow is what a node does beyond itself.
 type shadow struct {
-	uid           string
-	inHands, lost int
+	uid             string
+	disrupted, lost int
 	// asks: it would take a slot.
 	asks bool
 }
@@ -164,7 +164,7 @@ func (m *Model) shadow(n fleet.Node) shadow {
 	s := shadow{uid: n.UID}
 	if n.UID != "" {
 		out := planner.Plan(fleet.Snapshot{Now: now, Nodes: []fleet.Node{n, bystander}, FirstSeen: seen}, m.settings)
-		s.inHands, s.lost = out.InHands, out.Lent
+		s.disrupted, s.lost = out.Disrupted, out.LostUncounted
 		for _, step := range out.Steps {
 			s.asks = s.asks || step.Act == intent.ActCordon
 		}

@@ -181,7 +181,7 @@ type localTask struct {
 // isLocal tells if a step depends on nothing but its node: not a cordon, which depends on what others
 // do, and not a fence, which depends on the list of slots.
 func isLocal(s plan.Step) bool {
-	return s.Act != intent.ActCordon && s.Act != intent.ActRelease && s.Reason != plan.ReasonSlotOrphaned
+	return s.Act != intent.ActCordon && s.Act != intent.ActRelease && s.Reason != plan.ReasonSlotUnused
 }
 
 // divide finds a work's local tasks, and what is left without them.

@@ -8,7 +8,6 @@ import (
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 )
 
 // record is a Node as it stands at one resourceVersion. It can be compared.
@@ -110,7 +109,7 @@ func (m *Model) in(t *terms, marks string) string {
 }
 
 func handOf(h []marker.Attempt, t *terms) []marker.Attempt {
-	if len(h) == 0 || h[len(h)-1].Reason != string(plan.ReasonCordonTaken) {
+	if len(h) == 0 || h[len(h)-1].Outcome != marker.OutcomeUncordoned {
 		return nil
 	}
 	last := h[len(h)-1]

@@ -44,7 +44,7 @@ func keep(ctx context.Context, at places, o options) error {
 			},
 			"agent": {"-refresh-interval=5s"},
 		},
-		Policy:    "version: 1\nsoak: 5s\ndeadlines: {prepare: 1m, reboot: 1m, return: 1m}\nretry: {base: 1m}\n",
+		Policy:    "version: 1\nsoak: 5s\ndeadlines: {staging: 1m, reboot: 1m, return: 1m}\nretry: {base: 1m}\n",
 		Reboot:    nodesim.Reboot{Mode: nodesim.RebootShutdown, Down: 5 * time.Second},
 		Latencies: hostsim.Latencies{Refresh: 500 * time.Millisecond, Prepare: 5 * time.Second, Activate: 500 * time.Millisecond},
 	})

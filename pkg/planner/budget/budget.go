@@ -113,5 +113,5 @@ func PausedBy(of string) plan.Refusal {
 }
 
 func (b *budget) usage(rule policy.Limit) plan.Usage {
-	return plan.Usage{Of: b.of, Rule: rule.String(), Limit: b.limit, Used: b.used(), InHands: b.disrupted, Others: b.away}
+	return plan.Usage{Of: b.of, Rule: rule.String(), Limit: b.limit, Used: b.used(), Disrupted: b.disrupted, ByOthers: b.away}
 }

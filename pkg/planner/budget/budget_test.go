@@ -128,16 +128,16 @@ func TestRefuses(t *testing.T) {
 func TestTake(t *testing.T) {
 	rules := policy.Rules{MaxUnavailable: policy.Count(3), Topology: []policy.Topology{{Key: fleet.ZoneLabel, MaxUnavailable: policy.Count(2), MaxDomains: 2}}}
 	s := scope(rules, 0, "xxyyz", serves, others, serves, serves, serves)
-	want := func(inHands, others int, zones ...plan.Usage) {
+	want := func(disrupted, others int, zones ...plan.Usage) {
 		t.Helper()
-		all := []plan.Usage{{Of: "the fleet", Rule: "3", Limit: 3, Used: inHands + others, InHands: inHands, Others: others}}
+		all := []plan.Usage{{Of: "the fleet", Rule: "3", Limit: 3, Used: disrupted + others, Disrupted: disrupted, ByOthers: others}}
 		assert.DeepEqual(t, s.Usage(), append(all, zones...))
 	}
-	domains := func(inHands, others int) plan.Usage {
-		return plan.Usage{Of: "values of " + fleet.ZoneLabel, Rule: "2", Limit: 2, Used: inHands + others, InHands: inHands, Others: others}
+	domains := func(disrupted, others int) plan.Usage {
+		return plan.Usage{Of: "values of " + fleet.ZoneLabel, Rule: "2", Limit: 2, Used: disrupted + others, Disrupted: disrupted, ByOthers: others}
 	}
-	zone := func(name string, inHands, others int) plan.Usage {
-		return plan.Usage{Of: fleet.ZoneLabel + "=" + name, Rule: "2", Limit: 2, Used: inHands + others, InHands: inHands, Others: others}
+	zone := func(name string, disrupted, others int) plan.Usage {
+		return plan.Usage{Of: fleet.ZoneLabel + "=" + name, Rule: "2", Limit: 2, Used: disrupted + others, Disrupted: disrupted, ByOthers: others}
 	}
 	want(0, 1, domains(0, 1), zone("x", 0, 1), zone("y", 0, 0), zone("z", 0, 0))
 	assert.Equal(t, s.Away(), 1)
@@ -155,7 +155,7 @@ func TestTake(t *testing.T) {
 	// Also one that no message names.
 	s = scope(policy.Rules{MaxUnavailable: policy.Count(1)}, 0, "", others, others, others, others)
 	s.Take(node("d", ""), true)
-	assert.DeepEqual(t, s.Usage(), []plan.Usage{{Of: "the fleet", Rule: "1", Limit: 1, Used: 4, InHands: 1, Others: 3}})
+	assert.DeepEqual(t, s.Usage(), []plan.Usage{{Of: "the fleet", Rule: "1", Limit: 1, Used: 4, Disrupted: 1, ByOthers: 3}})
 }
 
 // Shares are of the nodes that are capacity; what a limit leaves out isn't told of.
@@ -169,16 +169,16 @@ func TestUsage(t *testing.T) {
 	s.Add(node("z", ""), false, serves)
 	s.Settle(1)
 	assert.DeepEqual(t, s.Usage(), []plan.Usage{
-		{Of: "values of " + fleet.ZoneLabel + " in group canary", Rule: "1", Limit: 1, Used: 1, InHands: 1},
+		{Of: "values of " + fleet.ZoneLabel + " in group canary", Rule: "1", Limit: 1, Used: 1, Disrupted: 1},
 		{Of: "nodes without " + fleet.ZoneLabel + " in group canary", Rule: "50%", Limit: 1, Used: 1},
-		{Of: fleet.ZoneLabel + "=x in group canary", Rule: "50%", Limit: 2, Used: 3, InHands: 1, Others: 1},
+		{Of: fleet.ZoneLabel + "=x in group canary", Rule: "50%", Limit: 2, Used: 3, Disrupted: 1, ByOthers: 1},
 	})
 	assert.Assert(t, s.Members() == 6 && s.Nodes() == 4 && s.Away() == 1 && s.Limit() == policy.SlotCapacity)
 	assert.Equal(t, s.Of(), "group canary")
 	g.MaxUnavailable = policy.Percent(50)
 	assert.Equal(t, s.Rules(), &g.Rules)
 	s.Settle(0)
-	assert.DeepEqual(t, s.Usage()[0], plan.Usage{Of: "group canary", Rule: "50%", Limit: 2, Used: 2, InHands: 1, Others: 1})
+	assert.DeepEqual(t, s.Usage()[0], plan.Usage{Of: "group canary", Rule: "50%", Limit: 2, Used: 2, Disrupted: 1, ByOthers: 1})
 	fleet := budget.Fleet(&policy.Rules{MaxUnavailable: policy.Unlimited})
 	fleet.Settle(0)
 	assert.DeepEqual(t, fleet.Usage(), []plan.Usage{{Of: "the fleet", Rule: "unlimited", Limit: policy.SlotCapacity}})

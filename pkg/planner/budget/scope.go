@@ -142,7 +142,7 @@ func (s *Scope) Usage() []plan.Usage {
 		t := &s.topologies[i]
 		if t.MaxDomains > 0 {
 			all = append(all, plan.Usage{Of: "values of " + t.Key + t.inGroup(), Rule: policy.Count(t.MaxDomains).String(), Limit: t.MaxDomains,
-				Used: t.out, InHands: t.disrupted, Others: t.out - t.disrupted})
+				Used: t.out, Disrupted: t.disrupted, ByOthers: t.out - t.disrupted})
 		}
 		if t.MaxUnavailable == policy.Unlimited {
 			continue

@@ -40,7 +40,7 @@ func denied(version string, r *policy.Versions, k Known) plan.Refusal {
 	case r.Allow != nil && !r.Allow.Contains(version):
 		return plan.Refuse(plan.ReasonVersionDenied, plan.Messagef("the policy does not allow %s: versions.allow has %s", version, r.Allow))
 	case r.Hold != "" && marker.CompareVersions(version, r.Hold) != 0:
-		return plan.Refuse(plan.ReasonHeld, plan.Messagef("the policy holds the fleet at %s, and %s is offered", r.Hold, version))
+		return plan.Refuse(plan.ReasonHeldAtVersion, plan.Messagef("the policy holds the fleet at %s, and %s is offered", r.Hold, version))
 	case k.Failed >= k.Limit && !k.Acknowledged:
 		return plan.Refuse(plan.ReasonVersionStopped, Stop(version, k.Failed, k.Limit))
 	}

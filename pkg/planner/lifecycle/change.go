@@ -57,7 +57,7 @@ func (v *View) begin(a marker.Action, until time.Duration, waiting plan.Reason, 
 
 // stabilize ends an attempt that changed nothing, or begins the first intent.
 func (v *View) stabilize() *change {
-	c := v.begin(marker.ActionStabilize, v.Settings.Deadlines.Prepare, "", "")
+	c := v.begin(marker.ActionStabilize, v.Settings.Deadlines.Staging, "", "")
 	c.Marks.Intent.Target, c.Marks.Intent.RebootFrom = "", ""
 	c.Marks.Waiting = nil
 	return c
@@ -67,7 +67,7 @@ const resettingMessage = "the agent undoes what is activated"
 
 // reset asks the agent to undo what is activated.
 func (v *View) reset() *change {
-	return v.begin(marker.ActionResetState, v.Settings.Deadlines.Prepare, plan.ReasonResetting, resettingMessage)
+	return v.begin(marker.ActionResetState, v.Settings.Deadlines.Staging, plan.ReasonResetting, resettingMessage)
 }
 
 // leave removes all that is the operator's.
@@ -176,13 +176,21 @@ func (c *change) retry() {
 	}
 }
 
-// abandon undoes what was done to the node and asks for a reset. counted: the attempt failed.
-func (v *View) abandon(r plan.Reason, message string, counted bool) Next {
-	c := v.reset()
+// failedIf returns the outcome of an attempt that is counted as a failure if that is true, and else is abandoned.
+func failedIf(counted bool) marker.Outcome {
 	if counted {
+		return marker.OutcomeFailed
+	}
+	return marker.OutcomeAbandoned
+}
+
+// abandon undoes what was done to the node and asks for a reset. An attempt that failed is counted.
+func (v *View) abandon(r plan.Reason, message string, o marker.Outcome) Next {
+	c := v.reset()
+	if o == marker.OutcomeFailed {
 		c.fail(r, message, false)
 	} else {
-		c.end(marker.OutcomeAbandoned, r)
+		c.end(o, r)
 	}
 	c.uncordon()
 	c.unprotect()

@@ -32,9 +32,9 @@ func rebootedEarly(in *Input) Next {
 func uncordonedOrPaused(in *Input) Next {
 	switch {
 	case !in.Unschedulable:
-		return in.abandon(plan.ReasonCordonTaken, "a user uncordoned the node", false)
+		return in.abandon(plan.ReasonUncordonedByUser, "a user uncordoned the node", marker.OutcomeUncordoned)
 	case in.Marks.Paused:
-		return in.abandon(plan.ReasonPaused, "paused: "+orNoReason(in.Marks.PausedReason), false)
+		return in.abandon(plan.ReasonPaused, "paused: "+orNoReason(in.Marks.PausedReason), marker.OutcomeAbandoned)
 	}
 	return Next{}
 }
@@ -62,9 +62,9 @@ func attemptEnded(in *Input) Next {
 	m := &in.Marks
 	switch {
 	case in.answer() == marker.StateError:
-		return in.abandon(plan.ReasonPrepareFailed, m.Report.Message, true)
+		return in.abandon(plan.ReasonStagingFailed, m.Report.Message, marker.OutcomeFailed)
 	case in.withdrawn():
-		return in.abandon(plan.ReasonOfferWithdrawn, withdrawn(m), false)
+		return in.abandon(plan.ReasonOfferWithdrawn, withdrawn(m), marker.OutcomeAbandoned)
 	}
 	return Next{}
 }
@@ -77,7 +77,7 @@ func agentLost(in *Input) Next {
 		return none(d.again)
 	}
 	return in.abandon(plan.ReasonAgentLost, fmt.Sprintf("no agent pod has been Ready on the node for %s, though its kubelet is",
-		agentPatience), in.AgentsReady)
+		agentPatience), failedIf(in.AgentsReady))
 }
 
 // emptied goes on with a node that has nothing left to evict.
@@ -89,7 +89,7 @@ func emptied(in *Input) Next {
 }
 
 func rebootEmptied(in *Input) Next {
-	return in.askReboot(plan.LookEmpty, plan.ReasonDrained, "nothing is left to evict")
+	return in.askReboot(plan.LookEmpty, plan.ReasonRebootRequested, "nothing is left to evict")
 }
 
 // askReboot asks the agent to activate the target and to reboot.
@@ -114,7 +114,7 @@ func unevictable(in *Input) Next {
 	if d == nil || d.Failed != "" || d.Unevictable == "" || !d.Forced && in.Rules.Eviction.Force {
 		return Next{}
 	}
-	return in.abandon(plan.ReasonEvictionRefused, d.Unevictable, true)
+	return in.abandon(plan.ReasonEvictionRefused, d.Unevictable, marker.OutcomeFailed)
 }
 
 // drainAgain takes a node for one that isn't empty, if pods were found on it while its volumes or hooks were awaited, such
@@ -162,7 +162,7 @@ func drainUnled(in *Input) Next {
 	case in.Now.Before(end), in.PassedOver && !in.WatchedSince.After(end):
 		return Next{}
 	case in.PassedOver:
-		return in.abandon(plan.ReasonDrainDeadline, "no controller was leading when the time of the drain ended", false)
+		return in.abandon(plan.ReasonDrainDeadline, "no controller was leading when the time of the drain ended", marker.OutcomeAbandoned)
 	}
 	return in.waitDraining(in.Now.Add(time.Second))
 }
@@ -178,7 +178,7 @@ func drainOverdue(in *Input) Next {
 		return none(d.again)
 	}
 	// What could not be written to the node in that time is no failure of its drain.
-	next := in.abandon(plan.ReasonDrainDeadline, in.drainDeadline(), in.WriteTrouble == nil)
+	next := in.abandon(plan.ReasonDrainDeadline, in.drainDeadline(), failedIf(in.WriteTrouble == nil))
 	next.Again = plan.Earliest(in.Now, next.Again, d.again)
 	if in.Drain != nil && in.evictionsSpent() {
 		next.Again = plan.Earliest(in.Now, next.Again, in.EvictedUntil)
@@ -251,7 +251,7 @@ func (v *View) drainWait() plan.Refusal {
 	case d.Remaining == 0:
 		return plan.Refuse(plan.ReasonAgentNotReady, plan.Text("drained, but no agent pod is Ready on the node"))
 	case d.Awaited != "":
-		return plan.Refuse(plan.ReasonPodAwaited, plan.Text(d.Awaited))
+		return plan.Refuse(plan.ReasonPodEndAwaited, plan.Text(d.Awaited))
 	default:
 		return plan.Refuse(plan.ReasonDraining, plan.Text(cmp.Or(d.Waiting, "the node's pods are being evicted")))
 	}

@@ -30,7 +30,7 @@ func awaitAfterDrainHooks(in *Input) Next {
 	if waits.failed == nil {
 		return in.awaitHook(waits)
 	}
-	next := in.abandon(plan.ReasonHookFailed, silent(waits.failed), true)
+	next := in.abandon(plan.ReasonHookFailed, silent(waits.failed), marker.OutcomeFailed)
 	next.Again = plan.Earliest(in.Now, next.Again, waits.late.again)
 	return next
 }

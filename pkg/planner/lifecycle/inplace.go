@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 )
 
@@ -28,9 +29,9 @@ func inPlaceOverdue(in *Input) Next {
 	case !d.passed:
 		return none(d.again)
 	case why != "":
-		return in.abandon(plan.ReasonDrainDeadline, fmt.Sprintf("its workloads could not be noted within %s: %s", within, why), true)
+		return in.abandon(plan.ReasonDrainDeadline, fmt.Sprintf("its workloads could not be noted within %s: %s", within, why), marker.OutcomeFailed)
 	}
-	return in.abandon(plan.ReasonDrainDeadline, fmt.Sprintf("no agent pod was Ready on the node within %s", within), true)
+	return in.abandon(plan.ReasonDrainDeadline, fmt.Sprintf("no agent pod was Ready on the node within %s", within), marker.OutcomeFailed)
 }
 
 func awaitAgentInPlace(in *Input) Next {

@@ -14,18 +14,18 @@ func leaving(in *Input) Next {
 	if RebootBegun(in.Node) {
 		// Not for ever: to take the label off is what ends a Lost node.
 		if lost := in.lost(); !lost.passed {
-			next := in.stay(plan.ReasonLeaving, plan.Messagef("the label is gone; the reboot that has begun comes to its end first"))
+			next := in.stay(plan.ReasonLabelRemoved, plan.Messagef("the label is gone; the reboot that has begun comes to its end first"))
 			next.Again = lost.again
 			return next
 		}
 	}
 	if !in.Disrupted() && !in.Slot && in.AgentPod {
-		return in.stay(plan.ReasonLeaving, plan.Messagef("the label is gone; the agent's pod has not left yet"))
+		return in.stay(plan.ReasonLabelRemoved, plan.Messagef("the label is gone; the agent's pod has not left yet"))
 	}
 	if !in.Marked() && in.Slot && in.freedByLook() {
 		return in.releaseFenced()
 	}
-	return in.do(intent.ActLeave, plan.ReasonLeaving, "the label is gone: what the operator changed on the node is undone", in.leave()).freeing(in.Slot)
+	return in.do(intent.ActLeave, plan.ReasonLabelRemoved, "the label is gone: what the operator changed on the node is undone", in.leave()).freeing(in.Slot)
 }
 
 // Clean returns the change that removes all that is the operator's from a node and undoes what the record of its

@@ -94,7 +94,7 @@ func (in *Input) awaitPodsOnNode(since time.Time) Next {
 	}
 	check := plan.LiveCheck{For: fleet.CheckPods, Pods: pods}
 	if lost := in.lost(); !lost.passed || !in.podsUnwell(since) {
-		_, next := in.check(check, since, plan.ReasonPodsAwaited)
+		_, next := in.check(check, since, plan.ReasonPodsNotReady)
 		return next
 	}
 	what := "is back, but " + in.Checked.Problem + in.Checked.Failed

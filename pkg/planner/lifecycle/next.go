@@ -56,7 +56,7 @@ func Of(in *Input) Next {
 	phase := in.Phase()
 	switch {
 	case phase == intent.PhaseUnreadable:
-		return in.stay(plan.ReasonMarksUnreadable, plan.Messagef("annotation %s; correct or remove it and the node goes on", in.Problems[0]))
+		return in.stay(plan.ReasonAnnotationUnreadable, plan.Messagef("annotation %s; correct or remove it and the node goes on", in.Problems[0]))
 	case !in.Labelled():
 		return leaving(in)
 	case m.Retry:
@@ -67,12 +67,12 @@ func Of(in *Input) Next {
 	switch phase {
 	case intent.PhaseNew:
 		return in.do(intent.ActStabilize, plan.ReasonManaged, "the node is in the operator's care", in.stabilize())
-	case intent.PhaseIdle:
-		return idle(in)
-	case intent.PhasePreparing:
-		return preparing(in)
-	case intent.PhasePrepared:
-		return prepared(in)
+	case intent.PhaseWaiting:
+		return waiting(in)
+	case intent.PhaseStaging:
+		return staging(in)
+	case intent.PhaseStaged:
+		return staged(in)
 	case intent.PhaseDraining:
 		return draining(in)
 	case intent.PhaseRebooting:
@@ -84,7 +84,7 @@ func Of(in *Input) Next {
 	case intent.PhaseResetting:
 		return resetting(in)
 	}
-	return in.stay(plan.ReasonMarksUnreadable, plan.Messagef("phase %s is none of a node's marks", phase))
+	return in.stay(plan.ReasonAnnotationUnreadable, plan.Messagef("phase %s is none of a node's marks", phase))
 }
 
 // rule looks at a node in one phase. It returns the node's next step; or none, with when that may change by the clock.
@@ -152,7 +152,7 @@ func (n Next) as(phase intent.Phase) Next {
 // reason changes, or what an exact message says.
 func (v *View) wait(phase intent.Phase, r plan.Reason, m plan.Message) Next {
 	next := Next{Phase: phase, Reason: r, Message: m}
-	inProgress := phase != intent.PhaseIdle && phase != intent.PhaseNew && phase != intent.PhaseUnreadable && v.Labelled()
+	inProgress := phase != intent.PhaseWaiting && phase != intent.PhaseNew && phase != intent.PhaseUnreadable && v.Labelled()
 	if !inProgress || m.Stands(v.Marks.Waiting, r) || v.stillLost() {
 		return next
 	}
@@ -174,7 +174,7 @@ func (v *View) wait(phase intent.Phase, r plan.Reason, m plan.Message) Next {
 }
 
 // Wait leaves a node that may not stage as it is.
-func (v *View) Wait(r plan.Refusal) Next { return v.refused(intent.PhaseIdle, r) }
+func (v *View) Wait(r plan.Refusal) Next { return v.refused(intent.PhaseWaiting, r) }
 
 // Hold leaves a staged node that may not be taken out of service as it is. A slot that it holds from an interrupted start
 // is given back first.
@@ -185,7 +185,7 @@ func (v *View) Hold(r plan.Refusal) Next {
 			return next
 		}
 	}
-	return v.refused(intent.PhasePrepared, r)
+	return v.refused(intent.PhaseStaged, r)
 }
 
 func (v *View) refused(phase intent.Phase, r plan.Refusal) Next {
@@ -217,24 +217,24 @@ func (v *View) fence() Next {
 		// The host may still have something activated: the wish to undo it stays, under a new id.
 		c = v.reset()
 	}
-	return v.do(act, plan.ReasonSlotOrphaned, message, c).freeing(true)
+	return v.do(act, plan.ReasonSlotUnused, message, c).freeing(true)
 }
 
 // freedByLook reports whether the slot of a node with trouble is freed after a live look, and without a write. A write
 // that no pass waits for frees no slot, since the list may be another by then. It is as good where the node isn't
 // Prepared: every cordon is computed from a node that is, so none that is under way carries the resourceVersion that
 // stands now.
-func (v *View) freedByLook() bool { return v.WriteTrouble != nil && v.Phase() != intent.PhasePrepared }
+func (v *View) freedByLook() bool { return v.WriteTrouble != nil && v.Phase() != intent.PhaseStaged }
 
 func (v *View) releaseFenced() Next {
-	next := v.do(intent.ActRelease, plan.ReasonSlotOrphaned, "the node holds a slot that it does not need: the slot is freed", nil).freeing(true)
+	next := v.do(intent.ActRelease, plan.ReasonSlotUnused, "the node holds a slot that it does not need: the slot is freed", nil).freeing(true)
 	next.Step.Before = plan.LookFenced
 	return next
 }
 
 // retry fulfils the user's wish that a failure be forgotten, and that what is activated on the host be undone.
 func retry(in *Input) Next {
-	if in.Phase() == intent.PhaseIdle && in.says(marker.StateError, marker.ReasonUnrequestedActivation) {
+	if in.Phase() == intent.PhaseWaiting && in.says(marker.StateError, marker.ReasonUnrequestedActivation) {
 		c := in.reset()
 		c.retry()
 		return in.do(intent.ActReset, plan.ReasonRetryWanted, "the activated update is undone, as the user asked", c)

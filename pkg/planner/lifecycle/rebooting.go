@@ -22,7 +22,7 @@ func recallReboot(in *Input) Next {
 	if !in.Recall.Refuses() {
 		return none(in.Recall.Again)
 	}
-	next := in.abandon(in.Recall.Reason, in.Recall.Message.String(), false)
+	next := in.abandon(in.Recall.Reason, in.Recall.Message.String(), marker.OutcomeAbandoned)
 	next.Again = plan.Earliest(in.Now, next.Again, in.Recall.Again)
 	return next
 }
@@ -32,7 +32,7 @@ func rebootOverdue(in *Input) Next {
 	if !d.passed {
 		return none(d.again)
 	}
-	return in.abandon(plan.ReasonRebootDeadline, fmt.Sprintf("the agent did not begin the reboot within %s", in.Settings.Deadlines.Reboot), true)
+	return in.abandon(plan.ReasonRebootDeadline, fmt.Sprintf("the agent did not begin the reboot within %s", in.Settings.Deadlines.Reboot), marker.OutcomeFailed)
 }
 
 func awaitAgent(in *Input) Next {

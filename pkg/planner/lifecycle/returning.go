@@ -15,7 +15,7 @@ func returning(in *Input) Next {
 	failed := in.answer() == marker.StateError
 	switch {
 	case failed && in.inOldBoot():
-		return in.abandon(plan.ReasonRebootFailed, m.Report.Message, true)
+		return in.abandon(plan.ReasonRebootFailed, m.Report.Message, marker.OutcomeFailed)
 	case in.confirmed() && in.Ready && (failed || m.Report.Current == m.Intent.Target):
 		return first(in, awaitPodsBack, awaitUncordonHooks, uncordon)
 	}
@@ -27,7 +27,7 @@ func awaitPodsBack(in *Input) Next { return in.awaitPodsOnNode(time.Time{}) }
 // uncordon lets the node serve again, asks for fresh facts and begins the soak, in one patch.
 func uncordon(in *Input) Next {
 	target := in.Marks.Intent.Target
-	c := in.begin(marker.ActionStabilize, in.Settings.Deadlines.Prepare, plan.ReasonSoaking, "Ready on its new boot; the soak runs")
+	c := in.begin(marker.ActionStabilize, in.Settings.Deadlines.Staging, plan.ReasonSoaking, "Ready on its new boot; the soak runs")
 	c.uncordon()
 	c.unhook()
 	d := c.Marks.Disruption

@@ -28,14 +28,14 @@ func recordon(in *Input) Next {
 			c.Unschedulable = new(true)
 		}
 		c.exclude()
-		c.wait(plan.ReasonUnwell, message)
-		return in.do(intent.ActRecordon, plan.ReasonUnwell, "not Ready after its update: cordoned again", c)
+		c.wait(plan.ReasonNotReadyAfterUpdate, message)
+		return in.do(intent.ActRecordon, plan.ReasonNotReadyAfterUpdate, "not Ready after its update: cordoned again", c)
 	}
 	lost := in.lost()
 	if lost.passed {
 		return in.waitLost("is not Ready after its update")
 	}
-	next := in.wait(intent.PhaseVerifying, plan.ReasonUnwell, plan.Messagef(message))
+	next := in.wait(intent.PhaseVerifying, plan.ReasonNotReadyAfterUpdate, plan.Messagef(message))
 	next.Again = plan.Earliest(in.Now, next.Again, lost.again)
 	return next
 }
@@ -112,7 +112,7 @@ func finish(in *Input) Next {
 	r, message := plan.ReasonVerified, "Ready for the whole soak on the version that it ran before"
 	switch {
 	case target != "" && in.workloadsLate().passed:
-		r, message = plan.ReasonWorkloadsUnwell, in.Checked.Problem+in.Checked.Failed
+		r, message = plan.ReasonWorkloadsNotReady, in.Checked.Problem+in.Checked.Failed
 		// It is the version's doing if they were seen, and no other node could be where their pods are missing.
 		c.fail(r, message, in.Checked.Failed == "" && !in.OthersOut)
 	case target != "":

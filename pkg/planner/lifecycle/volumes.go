@@ -5,6 +5,7 @@ import (
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
@@ -34,7 +35,7 @@ func awaitVolumes(in *Input) Next {
 	case over.passed && rules.OnTimeout != policy.Abort:
 		return Next{}
 	case over.passed:
-		return in.abandon(plan.ReasonVolumesDeadline, found.Problem+found.Failed+", "+rules.Wait.String()+" after the drain", true)
+		return in.abandon(plan.ReasonVolumesDeadline, found.Problem+found.Failed+", "+rules.Wait.String()+" after the drain", marker.OutcomeFailed)
 	}
 	check := plan.LiveCheck{For: fleet.CheckVolumes}
 	if seen {

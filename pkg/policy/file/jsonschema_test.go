@@ -178,7 +178,7 @@ func TestSchemaTakesWhatIsGood(t *testing.T) {
 	for name, text := range map[string]string{
 		"the example": string(byDefault), "the examples in its comments": uncommented(), "no more than a version": "version: 1\n",
 		"budgets":                  "version: 1\nmaxUnavailable: 25%\nmaxLost: 0\nmaxFailed: unlimited\ntopology: [{key: zone, maxUnavailable: 100%}, {key: rack, maxDomains: 2}]\n",
-		"durations":                "version: 1\nsoak: 0\nignoreAfter: 1h30m\nhandsOff: 1.5h\nretry: {base: 500ms}\n",
+		"durations":                "version: 1\nsoak: 0\nignoreAfter: 1h30m\npauseAfterUncordon: 1.5h\nretry: {base: 500ms}\n",
 		"nothing":                  "version: 1\nmaxUnavailable: null\nsoak: null\nwindows: null\ndrain: null\nsingleNode: null\ngroups: null\nversions: {allow: null, hold: null}\n",
 		"texts":                    "version: 1\nversions: {allow: 1.27}\ngroups: [{name: 1, nodeSelector: {matchLabels: {gpu: true, rack: 4}}, autoscalers: ignore}]\n",
 		"selectors":                "version: 1\nverify: {pods: [{podSelector: {matchExpressions: [{key: a, operator: NotIn, values: [b]}, {key: c, operator: Exists}]}}]}\n",

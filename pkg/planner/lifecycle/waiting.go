@@ -9,8 +9,10 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 )
 
-// idle is the next step of a node that could begin to stage an update.
-func idle(in *Input) Next { return first(in, fence, correctClock, idleRefused, wantStaging) }
+// waiting is the next step of a node that nothing is asked of but its facts.
+func waiting(in *Input) Next {
+	return first(in, fence, correctClock, unfit, upToDate, early, wantStaging)
+}
 
 // correctClock cuts a wait that a clock which ran ahead wrote far into the future.
 func correctClock(in *Input) Next {
@@ -23,17 +25,33 @@ func correctClock(in *Input) Next {
 	return in.do(intent.ActNote, plan.ReasonClockCorrected, "the next try was set by a clock that ran ahead: it is brought forward", c)
 }
 
-// idleRefused asks all that keeps a node by itself from staging.
-func idleRefused(in *Input) Next {
-	r := plan.FirstRefusal(in.Now, &in.View, paused, notBottlerocket, agentAbsent, agentError, unreported, versionsDiffer, upToDate,
-		lowerOffered, backingOff, tiredOfOffers, handsOff, notReady, leavingCluster)
+// unfit waits with a node of which it isn't known what it could be updated to.
+func unfit(in *Input) Next {
+	return in.refusedBy(paused, notBottlerocket, agentAbsent, agentError, unreported, versionsDiffer, heldAtVersion)
+}
+
+func upToDate(in *Input) Next {
+	if in.offered() {
+		return Next{}
+	}
+	m := plan.Messagef("runs %s and nothing newer is offered", in.Marks.Report.Current)
+	return Next{Phase: intent.PhaseUpToDate, Reason: plan.ReasonUpToDate, Message: m}
+}
+
+// early waits with a node that is offered a version, and by itself may not stage it yet.
+func early(in *Input) Next {
+	return in.refusedBy(lowerOffered, backingOff, tiredOfOffers, recentlyUncordoned, notReady, leavingCluster)
+}
+
+func (in *Input) refusedBy(checks ...plan.Check[*View]) Next {
+	r := plan.FirstRefusal(in.Now, &in.View, checks...)
 	if !r.Refuses() {
 		return none(r.Again)
 	}
 	return in.Wait(r)
 }
 
-func wantStaging(*Input) Next { return Next{Phase: intent.PhaseIdle, Want: WantStaging} }
+func wantStaging(*Input) Next { return Next{Phase: intent.PhaseWaiting, Want: WantStaging} }
 
 func paused(v *View) plan.Refusal {
 	if !v.Marks.Paused {
@@ -95,16 +113,19 @@ func versionsDiffer(v *View) plan.Refusal {
 		"of the same boot the kubelet reports version %s and the agent %s: look at the host", v.OSVersion, r.Current))
 }
 
-// upToDate tells a node that has what is offered from one that is held at a version which isn't offered yet.
-func upToDate(v *View) plan.Refusal {
+// offered reports whether the host is offered another version than it runs.
+func (v *View) offered() bool {
 	r := &v.Marks.Report
-	if r.Available != "" && r.Available != r.Current && marker.CompareVersions(r.Available, r.Current) != 0 {
+	return r.Available != "" && r.Available != r.Current && marker.CompareVersions(r.Available, r.Current) != 0
+}
+
+// heldAtVersion is why a node waits for a version that is not offered to it yet.
+func heldAtVersion(v *View) plan.Refusal {
+	current, hold := v.Marks.Report.Current, v.Settings.Versions.Hold
+	if v.offered() || hold == "" || marker.CompareVersions(current, hold) >= 0 {
 		return plan.Refusal{}
 	}
-	if hold := v.Settings.Versions.Hold; hold != "" && marker.CompareVersions(r.Current, hold) < 0 {
-		return plan.Refuse(plan.ReasonHeld, plan.Messagef("runs %s; the policy holds the fleet at %s, which is not offered to it yet", r.Current, hold))
-	}
-	return plan.Refuse(plan.ReasonUpToDate, plan.Messagef("runs %s and nothing newer is offered", r.Current))
+	return plan.Refuse(plan.ReasonHeldAtVersion, plan.Messagef("runs %s; the policy holds the fleet at %s, which is not offered to it yet", current, hold))
 }
 
 func lowerOffered(v *View) plan.Refusal { return v.Lower(v.Marks.Report.Available) }
@@ -136,19 +157,19 @@ func tiredOfOffers(v *View) plan.Refusal {
 	return v.tired().After(v.Marks.Report.Available + " is available; ")
 }
 
-// handsOff is why a node is left alone whose last attempt a user ended by an uncordon.
-func handsOff(v *View) plan.Refusal {
+// recentlyUncordoned is why a node is left alone whose last attempt a user ended by an uncordon.
+func recentlyUncordoned(v *View) plan.Refusal {
 	h := v.Marks.History
-	if len(h) == 0 || h[len(h)-1].Reason != string(plan.ReasonCordonTaken) {
+	if len(h) == 0 || h[len(h)-1].Outcome != marker.OutcomeUncordoned {
 		return plan.Refusal{}
 	}
 	ended := h[len(h)-1].Ended
-	end := ended.Add(v.Settings.HandsOff)
+	end := ended.Add(v.Settings.PauseAfterUncordon)
 	if !v.Now.Before(end) || ended.After(v.Now.Add(v.Settings.RetryMax)) {
 		return plan.Refusal{Again: end}
 	}
-	return plan.Refusal{Reason: plan.ReasonHandsOff, Again: end, Message: plan.Messagef(
-		"a user uncordoned the node during its update; the operator leaves it alone for %s", v.Settings.HandsOff).Until(end)}
+	return plan.Refusal{Reason: plan.ReasonRecentlyUncordoned, Again: end, Message: plan.Messagef(
+		"a user uncordoned the node during its update; the operator leaves it alone for %s", v.Settings.PauseAfterUncordon).Until(end)}
 }
 
 func notReady(v *View) plan.Refusal {

@@ -11,8 +11,8 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
 
-// prepared is the next step of a staged node.
-func prepared(in *Input) Next { return first(in, unstage, stagedRefused, wantDisruption) }
+// staged is the next step of a staged node.
+func staged(in *Input) Next { return first(in, unstage, stagedRefused, wantDisruption) }
 
 // unstage ends an attempt that has nothing to go to.
 func unstage(in *Input) Next {
@@ -45,7 +45,7 @@ func bootUnconfirmed(v *View) plan.Refusal {
 	return plan.Refuse(plan.ReasonBootUnconfirmed, plan.Messagef("agent and kubelet do not name the same boot yet"))
 }
 
-func wantDisruption(*Input) Next { return Next{Phase: intent.PhasePrepared, Want: WantDisruption} }
+func wantDisruption(*Input) Next { return Next{Phase: intent.PhaseStaged, Want: WantDisruption} }
 
 // Disrupt takes a staged node out of service. Before that its pods are looked at, and its agent asked once more, unless
 // either was done a short while ago.
@@ -159,7 +159,7 @@ func (v *View) foreseen() bool {
 // obstacles are the reasons for which a node waits before its cordon, by what stands in the way.
 var obstacles = map[fleet.Obstacle]plan.Reason{
 	fleet.ObstacleBudget:    plan.ReasonBudgetBlocks,
-	fleet.ObstacleAwaited:   plan.ReasonPodAwaited,
+	fleet.ObstacleAwaited:   plan.ReasonPodEndAwaited,
 	fleet.ObstacleProtected: plan.ReasonPodProtected,
 	fleet.ObstacleUnknown:   plan.ReasonDrainFailing,
 }

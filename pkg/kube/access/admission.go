@@ -17,20 +17,20 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 )
 
-// foreignMark sets an annotation that no writer of the operator has, of another name each time: one that stood on the
-// Node already would make the write none, or none that counts among many, and then no policy would refuse it.
+// foreignMark sets an annotation that no part of the operator writes, with a random name: if the Node had it already,
+// the write would change nothing, and no policy would refuse it.
 func foreignMark() []byte {
-	return fmt.Appendf(nil, `{"metadata":{"annotations":{"%swall-%s":"asked"}}}`, marker.Prefix, rand.Text())
+	return fmt.Appendf(nil, `{"metadata":{"annotations":{"%sadmission-%s":"asked"}}}`, marker.Prefix, rand.Text())
 }
 
-// askedFor is the name of objects that are not there and are not to be: what is asked of them is refused.
-const askedFor = "update-operator-wall"
+// askedFor is the name of objects that do not exist: a request about them must be refused.
+const askedFor = "update-operator-admission"
 
-// Walled reports whether an admission policy keeps the client's account from writing to a Node what isn't its own to
-// write. It asks for such a write as a dry run, which admission judges like any other and which is never stored: a
-// policy that is there and matches another account, or none, is found out too. An error says nothing of the policy; one
-// is also a refusal by anything else.
-func Walled(ctx context.Context, client kubernetes.Interface, node string) (bool, error) {
+// Restricted reports whether an admission policy keeps the client's account from writing other annotations to a Node
+// than its own. It sends such a write as a dry run, which is judged like any other and never stored, so a policy that
+// matches the wrong account is found too. With an error nothing is known of the policy; a refusal by anything else is
+// such an error.
+func Restricted(ctx context.Context, client kubernetes.Interface, node string) (bool, error) {
 	_, err := client.CoreV1().Nodes().Patch(ctx, node, types.MergePatchType, foreignMark(), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
 	if byPolicy(err) {
 		return true, nil
@@ -38,10 +38,10 @@ func Walled(ctx context.Context, client kubernetes.Interface, node string) (bool
 	return false, errors.Wrapf(err, "asking for a write of node %q that is to be refused", node)
 }
 
-// ControllerWalled is Walled for all that policies keep the controller's account from: it asks also for a ConfigMap
-// that isn't its own in the operator's namespace, and for the eviction there of a pod that doesn't exist, without a UID.
-func ControllerWalled(ctx context.Context, client kubernetes.Interface, namespace, node string) (bool, error) {
-	if walled, err := Walled(ctx, client, node); !walled || err != nil {
+// ControllerRestricted is Restricted for all policies about the controller's account: it also tries to create a
+// ConfigMap that isn't the controller's, and to evict a pod that doesn't exist without a UID, in the operator's namespace.
+func ControllerRestricted(ctx context.Context, client kubernetes.Interface, namespace, node string) (bool, error) {
+	if restricted, err := Restricted(ctx, client, node); !restricted || err != nil {
 		return false, err
 	}
 	dry := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}

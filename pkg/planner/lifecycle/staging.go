@@ -9,60 +9,60 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 )
 
-// Prepare begins an attempt: the agent is asked to stage what its host is offered.
-func Prepare(v *View) Next {
+// Stage begins an attempt: the agent is asked to stage what its host is offered.
+func Stage(v *View) Next {
 	target := v.Marks.Report.Available
-	c := v.begin(marker.ActionPrepareUpdate, v.Settings.Deadlines.Prepare, plan.ReasonPreparing, "the agent stages "+target)
+	c := v.begin(marker.ActionPrepareUpdate, v.Settings.Deadlines.Staging, plan.ReasonStaging, "the agent stages "+target)
 	c.Marks.Intent.Target, c.Marks.Intent.RebootFrom = target, ""
-	return v.do(intent.ActPrepare, plan.ReasonUpdateAvailable, "stage "+target, c)
+	return v.do(intent.ActStage, plan.ReasonUpdateAvailable, "stage "+target, c)
 }
 
-// preparing is the next step of a node whose agent is asked to stage, or to confirm what is staged.
-func preparing(in *Input) Next {
-	return first(in, fence, prepareEnded, prepareOverdue, awaitPrepare)
+// staging is the next step of a node whose agent is asked to stage, or to confirm what is staged.
+func staging(in *Input) Next {
+	return first(in, fence, stagingEnded, stagingOverdue, awaitStaging)
 }
 
-// prepareEnded ends an attempt that its agent, its host or its user ended.
-func prepareEnded(in *Input) Next {
+// stagingEnded ends an attempt that its agent, its host or its user ended.
+func stagingEnded(in *Input) Next {
 	m := &in.Marks
 	switch {
 	case in.withdrawn():
 		// Also if the agent calls that an error: nothing failed.
-		return in.abandon(plan.ReasonOfferWithdrawn, withdrawn(m), false)
+		return in.abandon(plan.ReasonOfferWithdrawn, withdrawn(m), marker.OutcomeAbandoned)
 	case in.answer() == marker.StateError:
-		return in.abandon(plan.ReasonPrepareFailed, m.Report.Message, true)
+		return in.abandon(plan.ReasonStagingFailed, m.Report.Message, marker.OutcomeFailed)
 	case m.Paused:
-		return in.abandon(plan.ReasonPaused, "paused: "+orNoReason(m.PausedReason), false)
+		return in.abandon(plan.ReasonPaused, "paused: "+orNoReason(m.PausedReason), marker.OutcomeAbandoned)
 	}
 	return Next{}
 }
 
-func prepareOverdue(in *Input) Next {
+func stagingOverdue(in *Input) Next {
 	m := &in.Marks
-	d := in.deadline(m.Intent.Time, in.prepareTime())
+	d := in.deadline(m.Intent.Time, in.stagingTime())
 	if !d.passed {
 		return none(d.again)
 	}
-	message := fmt.Sprintf("the agent did not %s %s within %s", wanted(m), m.Intent.Target, in.prepareTime())
+	message := fmt.Sprintf("the agent did not %s %s within %s", wanted(m), m.Intent.Target, in.stagingTime())
 	if in.answer() == marker.StateBusy && m.Report.Message != "" {
 		message += ": " + m.Report.Message
 	}
 	// What all agents lack is not this node's.
-	return in.abandon(plan.ReasonPrepareDeadline, message, in.AgentReady || in.AgentsReady)
+	return in.abandon(plan.ReasonStagingDeadline, message, failedIf(in.AgentReady || in.AgentsReady))
 }
 
-func awaitPrepare(in *Input) Next {
+func awaitStaging(in *Input) Next {
 	m := &in.Marks
 	switch {
 	case !in.AgentReady:
-		return in.wait(intent.PhasePreparing, plan.ReasonAgentNotReady,
+		return in.wait(intent.PhaseStaging, plan.ReasonAgentNotReady,
 			plan.Messagef("to %s %s; no agent pod is Ready on the node", wanted(m), m.Intent.Target))
 	case m.Intent.Action != marker.ActionConfirmUpdate:
-		return in.wait(intent.PhasePreparing, plan.ReasonPreparing, plan.Messagef("the agent stages %s", m.Intent.Target))
+		return in.wait(intent.PhaseStaging, plan.ReasonStaging, plan.Messagef("the agent stages %s", m.Intent.Target))
 	}
-	next := in.wait(intent.PhasePreparing, plan.ReasonConfirming, confirming(m.Intent.Target))
+	next := in.wait(intent.PhaseStaging, plan.ReasonConfirming, confirming(m.Intent.Target))
 	if in.answer() == marker.StateBusy && m.Report.Message != "" {
-		next = in.wait(intent.PhasePreparing, plan.ReasonHostError,
+		next = in.wait(intent.PhaseStaging, plan.ReasonHostError,
 			plan.Messagef("staged; %s; the host is asked again and again, and the node serves meanwhile", m.Report.Message).Dated())
 	}
 	var end time.Time
@@ -71,18 +71,18 @@ func awaitPrepare(in *Input) Next {
 	return next
 }
 
-// prepareTime is how long the agent of a node may take.
-func (v *View) prepareTime() time.Duration {
+// stagingTime is how long the agent of a node may take.
+func (v *View) stagingTime() time.Duration {
 	if v.Marks.Intent.Action == marker.ActionConfirmUpdate {
 		return confirmFor
 	}
-	return v.Settings.Deadlines.Prepare
+	return v.Settings.Deadlines.Staging
 }
 
 // StuckStaging reports whether an attempt to stage is over that can't be ended: the others don't wait for its place.
 func (v *View) StuckStaging() bool {
 	w := v.WriteTrouble
-	return w != nil && !w.Since.IsZero() && !v.Now.Before(v.Marks.Intent.Time.Add(v.prepareTime()))
+	return w != nil && !w.Since.IsZero() && !v.Now.Before(v.Marks.Intent.Time.Add(v.stagingTime()))
 }
 
 // wanted is what the agent of a node is to do with the target, as a word.
