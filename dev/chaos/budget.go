@@ -23,7 +23,7 @@ func budget(s *story) {
 				}
 			}
 		}
-		s.figures.MostInHands = max(s.figures.MostInHands, held)
+		s.figures.MostDisrupted = max(s.figures.MostDisrupted, held)
 		s.check(held-min(lost, s.terms.MaxLost) <= s.terms.Limit, st.node, st.at,
 			"cordoned as one of %d nodes out of service, %d of them Lost; the limit is %d", held, lost, s.terms.Limit)
 		s.check(s.slots.held(st.after.uid, st.after.version), st.node, st.at, "cordoned without a slot")

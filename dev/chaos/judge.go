@@ -38,8 +38,8 @@ func (v Violation) String() string {
 type Figures struct {
 	Requests, Writes, Holes, Torn  int
 	Cordons, Begun, Reboots        int
-	Updated, GivenBack, Failed     int
-	MostInHands                    int
+	Updated, Abandoned, Failed     int
+	MostDisrupted                  int
 	Refused, Conflicts, Renewals   int
 	Checks                         int
 	NodesOnVersion, NodesScheduled int

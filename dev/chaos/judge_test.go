@@ -33,12 +33,12 @@ func TestWhatShouldHappenBreaksNothing(t *testing.T) {
 	assert.Equal(t, f.Begun, 1)
 	assert.Equal(t, f.Reboots, 1)
 	assert.Equal(t, f.Updated, 1)
-	assert.Equal(t, f.MostInHands, 1)
+	assert.Equal(t, f.MostDisrupted, 1)
 	assert.Equal(t, f.NodesOnVersion, 1)
 	assert.Assert(t, f.Checks > 30 && f.Holes == 0)
 	v = newTape("a", "b").play(append(way("a"), way("b")...), nil)
 	assert.Equal(t, len(v.Violations), 0, "%v", v.Violations)
-	assert.Equal(t, v.Figures.MostInHands, 1)
+	assert.Equal(t, v.Figures.MostDisrupted, 1)
 }
 
 // Each promise, broken in each way that the judge is to see.
@@ -229,6 +229,6 @@ func TestWhatIsAllowed(t *testing.T) {
 		lostOne := append(slices.Clone(w[:at(w, "boot")]), stage{"wait", func(t *tape) { t.now = t.now.Add(time.Minute) }})
 		v := newTape("a", "b").play(append(append(lostOne, way("b")...), w[at(w, "boot"):]...), nil)
 		assert.Equal(t, len(v.Violations), 0, "%v", v.Violations)
-		assert.Equal(t, v.Figures.MostInHands, 2)
+		assert.Equal(t, v.Figures.MostDisrupted, 2)
 	})
 }

@@ -26,7 +26,7 @@ func successes(s *story) {
 			case marker.OutcomeFailed:
 				s.figures.Failed++
 			default:
-				s.figures.GivenBack++
+				s.figures.Abandoned++
 			}
 		}
 	}

@@ -38,13 +38,13 @@ func (t *Total) Add(r Result, err error) {
 	f.Begun += g.Begun
 	f.Reboots += g.Reboots
 	f.Updated += g.Updated
-	f.GivenBack += g.GivenBack
+	f.Abandoned += g.Abandoned
 	f.Failed += g.Failed
 	f.Conflicts += g.Conflicts
 	f.Refused += g.Refused
 	f.Renewals += g.Renewals
 	f.Checks += g.Checks
-	f.MostInHands = max(f.MostInHands, g.MostInHands)
+	f.MostDisrupted = max(f.MostDisrupted, g.MostDisrupted)
 	t.Violations += len(r.Violations)
 	t.Took += r.Took
 }
@@ -59,7 +59,7 @@ func (t Total) String() string {
 	return fmt.Sprintf("seeds %v: %d nodes updated in %s (%d cordons, %d reboots, %d given back, %d failed, most out of service at once %d); "+
 		"faults: %s; %d requests in the log, %d writes of the operator's (%d conflicts, %d refused, %d certificates renewed), %d holes, %d torn lines; "+
 		"%d invariants checked %d times, %d violations, %d bad runs",
-		t.Seeds, f.Updated, t.Took.Round(time.Second), f.Cordons, f.Reboots, f.GivenBack, f.Failed, f.MostInHands,
+		t.Seeds, f.Updated, t.Took.Round(time.Second), f.Cordons, f.Reboots, f.Abandoned, f.Failed, f.MostDisrupted,
 		strings.Join(faults, ", "), f.Requests, f.Writes, f.Conflicts, f.Refused, f.Renewals, f.Holes, f.Torn,
 		len(Invariants()), f.Checks, t.Violations, t.Bad)
 }

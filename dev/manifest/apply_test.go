@@ -100,11 +100,11 @@ func TestNodesStatus(t *testing.T) {
 	}
 	ready := node("b", map[string]string{"updater-interface-version": "2.0.0"}, map[string]string{
 		"current-version": "1.0.0", "action-wanted": "prepare-update", "intent-id": "i", "active-id": "i", "action-state": "busy",
-		"target-version": "1.1.0", "waiting-for": "Preparing: the agent\tstages 1.1.0"})
+		"target-version": "1.1.0", "waiting-for": "Staging: the agent\tstages 1.1.0"})
 	ready.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 	old := node("a", map[string]string{"platform-version": "1.0.0"}, map[string]string{"intent-id": "i", "active-id": "h", "action-state": "busy"})
 	old.Spec.Unschedulable = true
 	assert.Equal(t, status(ready, old, node("c", nil, nil)), head+
 		"a\t-\tyes\t-\t-\t-\t-\t-\t-\n"+
-		"b\tTrue\tno\t1.0.0\t-\tprepare-update\t1.1.0\tbusy\tPreparing: the agent stages 1.1.0\n")
+		"b\tTrue\tno\t1.0.0\t-\tprepare-update\t1.1.0\tbusy\tStaging: the agent stages 1.1.0\n")
 }
