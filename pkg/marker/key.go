@@ -70,7 +70,7 @@ type Entry struct {
 var table = []Entry{
 	{KeyInterfaceVersion, KindLabel, WriterUser, "`2.0.0` (the Update API) lets the operator update the node; `1.0.0`, as for the 0.1.x operator, means the same"},
 	{KeyPlatformVersion, KindLabel, WriterUser, "`1.0.0`: an older name of that label; if both are there, `updater-interface-version` counts"},
-	{KeyPaused, KindAnnotation, WriterUser, "present: nothing starts on this node, and it is given back if it has not begun to reboot; the value is shown as the reason"},
+	{KeyPaused, KindAnnotation, WriterUser, "present: nothing starts on this node, and it is uncordoned if it has not begun to reboot; the value is shown as the reason"},
 	{KeyRetry, KindAnnotation, WriterUser, "present: forget this node's failure, and undo an update on the host that its Node does not tell of (`AnotherUpdater`); the controller removes it together with the failure"},
 	{KeyActionWanted, KindAnnotation, WriterController, "what the agent has to make true: `stabilize`, `prepare-update`, `confirm-update`, `reboot-update`, `reset-state`"},
 	{KeyIntentID, KindAnnotation, WriterController, "unique for each intent; the agent's answer names it"},

@@ -31,7 +31,7 @@ func (p *plugin) pauseCommand() *cobra.Command {
 		Use:   "pause [NODE...] --reason TEXT",
 		Short: "Let nothing start on nodes, in a group, or anywhere",
 		Long: "Let nothing start on the nodes that are named, in a group of the policy, or, with neither, anywhere.\n" +
-			"A paused node that has not begun to reboot is given back; of a group and the fleet --in-flight decides.\n" +
+			"A paused node that has not begun to reboot is uncordoned; of a group and the fleet --in-flight decides.\n" +
 			"A pause of a group or the fleet is written to the ConfigMap " + kube.PauseConfigMap + ". The policy stays as it is.",
 		Example: "  kubectl bottlerocket pause node-1 --reason 'Ann debugs here until Friday'\n" +
 			"  kubectl bottlerocket pause --reason 'the database moves today'\n  kubectl bottlerocket pause --group canary --reason 'bad canary'",
