@@ -107,17 +107,26 @@ func (k kind[T]) taken(obj T) object {
 	return o
 }
 
-func (k kind[T]) get(ctx context.Context, name string) (T, error) {
+// Get, and what follows, are for the typed interfaces.
+func (k kind[T]) Get(ctx context.Context, name string, _ metav1.GetOptions) (T, error) {
 	return k.one(ctx, k.request("get", name, ""), func(writing) (object, error) {
 		return k.c.s.get(k.resource(), k.namespace, name)
 	})
 }
 
-func (k kind[T]) create(ctx context.Context, obj T, o metav1.CreateOptions) (T, error) {
+func (k kind[T]) Create(ctx context.Context, obj T, o metav1.CreateOptions) (T, error) {
 	noDryRun(o.DryRun)
 	return k.one(ctx, k.request("create", obj.GetName(), ""), func(w writing) (object, error) {
 		return k.c.s.create(w, k.resource(), k.namespace, k.taken(obj))
 	})
+}
+
+func (k kind[T]) Update(ctx context.Context, obj T, o metav1.UpdateOptions) (T, error) {
+	return k.update(ctx, obj, o, "")
+}
+
+func (k kind[T]) UpdateStatus(ctx context.Context, obj T, o metav1.UpdateOptions) (T, error) {
+	return k.update(ctx, obj, o, "status")
 }
 
 func (k kind[T]) update(ctx context.Context, obj T, o metav1.UpdateOptions, subresource string) (T, error) {
@@ -131,7 +140,7 @@ func (k kind[T]) update(ctx context.Context, obj T, o metav1.UpdateOptions, subr
 	})
 }
 
-func (k kind[T]) patch(ctx context.Context, name string, pt types.PatchType, data []byte, o metav1.PatchOptions, subresources []string) (T, error) {
+func (k kind[T]) Patch(ctx context.Context, name string, pt types.PatchType, data []byte, o metav1.PatchOptions, subresources ...string) (T, error) {
 	noDryRun(o.DryRun)
 	subresource := ""
 	if len(subresources) > 0 {
@@ -151,7 +160,7 @@ func (k kind[T]) patch(ctx context.Context, name string, pt types.PatchType, dat
 	})
 }
 
-func (k kind[T]) delete(ctx context.Context, name string, o metav1.DeleteOptions) error {
+func (k kind[T]) Delete(ctx context.Context, name string, o metav1.DeleteOptions) error {
 	return k.c.do(ctx, k.request("delete", name, ""), func(w writing) error {
 		return k.c.s.remove(w, k.resource(), k.namespace, name, o)
 	})
@@ -216,7 +225,7 @@ type core struct {
 
 func (c core) Nodes() typedcore.NodeInterface {
 	if c.c.nodes == nil {
-		c.c.nodes = &nodes{c.CoreV1Interface.Nodes(), kind[*corev1.Node]{c: c.c, plural: "nodes"}}
+		c.c.nodes = &nodes{otherNodes{c.CoreV1Interface.Nodes()}, kind[*corev1.Node]{c: c.c, plural: "nodes"}}
 	}
 	return c.c.nodes
 }
@@ -224,144 +233,72 @@ func (c core) Nodes() typedcore.NodeInterface {
 func (c core) Pods(namespace string) typedcore.PodInterface {
 	p, ok := c.c.pods[namespace]
 	if !ok {
-		p = &pods{c.CoreV1Interface.Pods(namespace), kind[*corev1.Pod]{c: c.c, plural: "pods", namespace: namespace}}
+		p = &pods{otherPods{c.CoreV1Interface.Pods(namespace)}, kind[*corev1.Pod]{c: c.c, plural: "pods", namespace: namespace}}
 		c.c.pods[namespace] = p
 	}
 	return p
 }
 
 func (c core) ConfigMaps(namespace string) typedcore.ConfigMapInterface {
-	return configMaps{c.CoreV1Interface.ConfigMaps(namespace), kind[*corev1.ConfigMap]{c: c.c, plural: "configmaps", namespace: namespace}}
+	return configMaps{otherConfigMaps{c.CoreV1Interface.ConfigMaps(namespace)}, kind[*corev1.ConfigMap]{c: c.c, plural: "configmaps", namespace: namespace}}
 }
 
 func (c core) PersistentVolumeClaims(namespace string) typedcore.PersistentVolumeClaimInterface {
-	return claims{c.CoreV1Interface.PersistentVolumeClaims(namespace), kind[*corev1.PersistentVolumeClaim]{c: c.c, plural: "persistentvolumeclaims", namespace: namespace}}
+	return claims{otherPersistentVolumeClaims{c.CoreV1Interface.PersistentVolumeClaims(namespace)}, kind[*corev1.PersistentVolumeClaim]{c: c.c, plural: "persistentvolumeclaims", namespace: namespace}}
 }
 
 type nodes struct {
-	typedcore.NodeInterface
-	k kind[*corev1.Node]
+	otherNodes
+	kind[*corev1.Node]
 }
 
-func (n nodes) Get(ctx context.Context, name string, _ metav1.GetOptions) (*corev1.Node, error) {
-	return n.k.get(ctx, name)
-}
-
-func (n nodes) Create(ctx context.Context, obj *corev1.Node, o metav1.CreateOptions) (*corev1.Node, error) {
-	return n.k.create(ctx, obj, o)
-}
-
-func (n nodes) Update(ctx context.Context, obj *corev1.Node, o metav1.UpdateOptions) (*corev1.Node, error) {
-	return n.k.update(ctx, obj, o, "")
-}
-
-func (n nodes) UpdateStatus(ctx context.Context, obj *corev1.Node, o metav1.UpdateOptions) (*corev1.Node, error) {
-	return n.k.update(ctx, obj, o, "status")
-}
-
-func (n nodes) Patch(ctx context.Context, name string, pt types.PatchType, data []byte, o metav1.PatchOptions, subresources ...string) (*corev1.Node, error) {
-	return n.k.patch(ctx, name, pt, data, o, subresources)
-}
-
-func (n nodes) Delete(ctx context.Context, name string, o metav1.DeleteOptions) error {
-	return n.k.delete(ctx, name, o)
-}
+type otherNodes struct{ typedcore.NodeInterface }
 
 func (n nodes) List(ctx context.Context, o metav1.ListOptions) (*corev1.NodeList, error) {
-	l := &corev1.NodeList{}
-	var err error
-	l.Items, l.ListMeta, err = list(ctx, n.k, o)
-	return l, err
+	items, m, err := list(ctx, n.kind, o)
+	return &corev1.NodeList{ListMeta: m, Items: items}, err
 }
 
 type pods struct {
-	typedcore.PodInterface
-	k kind[*corev1.Pod]
+	otherPods
+	kind[*corev1.Pod]
 }
 
-func (p pods) Get(ctx context.Context, name string, _ metav1.GetOptions) (*corev1.Pod, error) {
-	return p.k.get(ctx, name)
-}
-
-func (p pods) Create(ctx context.Context, obj *corev1.Pod, o metav1.CreateOptions) (*corev1.Pod, error) {
-	return p.k.create(ctx, obj, o)
-}
-
-func (p pods) Update(ctx context.Context, obj *corev1.Pod, o metav1.UpdateOptions) (*corev1.Pod, error) {
-	return p.k.update(ctx, obj, o, "")
-}
-
-func (p pods) UpdateStatus(ctx context.Context, obj *corev1.Pod, o metav1.UpdateOptions) (*corev1.Pod, error) {
-	return p.k.update(ctx, obj, o, "status")
-}
-
-func (p pods) Patch(ctx context.Context, name string, pt types.PatchType, data []byte, o metav1.PatchOptions, subresources ...string) (*corev1.Pod, error) {
-	return p.k.patch(ctx, name, pt, data, o, subresources)
-}
-
-func (p pods) Delete(ctx context.Context, name string, o metav1.DeleteOptions) error {
-	return p.k.delete(ctx, name, o)
-}
+type otherPods struct{ typedcore.PodInterface }
 
 func (p pods) List(ctx context.Context, o metav1.ListOptions) (*corev1.PodList, error) {
-	l := &corev1.PodList{}
-	var err error
-	l.Items, l.ListMeta, err = list(ctx, p.k, o)
-	return l, err
+	items, m, err := list(ctx, p.kind, o)
+	return &corev1.PodList{ListMeta: m, Items: items}, err
 }
 
 func (p pods) Bind(ctx context.Context, b *corev1.Binding, o metav1.CreateOptions) error {
 	noDryRun(o.DryRun)
-	return p.k.c.do(ctx, p.k.request("create", b.Name, "binding"), func(w writing) error {
-		return p.k.c.s.bind(w, p.k.namespace, b.Name, b.UID, b.Target.Name)
+	return p.kind.c.do(ctx, p.request("create", b.Name, "binding"), func(w writing) error {
+		return p.kind.c.s.bind(w, p.namespace, b.Name, b.UID, b.Target.Name)
 	})
 }
 
-func (p pods) EvictV1(ctx context.Context, e *policyv1.Eviction) error { return p.k.c.Evict(ctx, e) }
+func (p pods) EvictV1(ctx context.Context, e *policyv1.Eviction) error { return p.kind.c.Evict(ctx, e) }
 
 type configMaps struct {
-	typedcore.ConfigMapInterface
-	k kind[*corev1.ConfigMap]
+	otherConfigMaps
+	kind[*corev1.ConfigMap]
 }
 
-func (m configMaps) Get(ctx context.Context, name string, _ metav1.GetOptions) (*corev1.ConfigMap, error) {
-	return m.k.get(ctx, name)
-}
-
-func (m configMaps) Create(ctx context.Context, obj *corev1.ConfigMap, o metav1.CreateOptions) (*corev1.ConfigMap, error) {
-	return m.k.create(ctx, obj, o)
-}
-
-func (m configMaps) Update(ctx context.Context, obj *corev1.ConfigMap, o metav1.UpdateOptions) (*corev1.ConfigMap, error) {
-	return m.k.update(ctx, obj, o, "")
-}
-
-func (m configMaps) Delete(ctx context.Context, name string, o metav1.DeleteOptions) error {
-	return m.k.delete(ctx, name, o)
-}
+type otherConfigMaps struct{ typedcore.ConfigMapInterface }
 
 type claims struct {
+	otherPersistentVolumeClaims
+	kind[*corev1.PersistentVolumeClaim]
+}
+
+type otherPersistentVolumeClaims struct {
 	typedcore.PersistentVolumeClaimInterface
-	k kind[*corev1.PersistentVolumeClaim]
-}
-
-func (c claims) Get(ctx context.Context, name string, _ metav1.GetOptions) (*corev1.PersistentVolumeClaim, error) {
-	return c.k.get(ctx, name)
-}
-
-func (c claims) Create(ctx context.Context, obj *corev1.PersistentVolumeClaim, o metav1.CreateOptions) (*corev1.PersistentVolumeClaim, error) {
-	return c.k.create(ctx, obj, o)
-}
-
-func (c claims) Delete(ctx context.Context, name string, o metav1.DeleteOptions) error {
-	return c.k.delete(ctx, name, o)
 }
 
 func (c claims) List(ctx context.Context, o metav1.ListOptions) (*corev1.PersistentVolumeClaimList, error) {
-	l := &corev1.PersistentVolumeClaimList{}
-	var err error
-	l.Items, l.ListMeta, err = list(ctx, c.k, o)
-	return l, err
+	items, m, err := list(ctx, c.kind, o)
+	return &corev1.PersistentVolumeClaimList{ListMeta: m, Items: items}, err
 }
 
 type coordination struct {
@@ -370,28 +307,16 @@ type coordination struct {
 }
 
 func (c coordination) Leases(namespace string) typedcoordination.LeaseInterface {
-	return leases{c.CoordinationV1Interface.Leases(namespace), kind[*coordinationv1.Lease]{c: c.c, plural: "leases", namespace: namespace}}
+	return leases{otherLeases{c.CoordinationV1Interface.Leases(namespace)}, kind[*coordinationv1.Lease]{c: c.c, plural: "leases", namespace: namespace}}
 }
 
 type leases struct {
+	otherLeases
+	kind[*coordinationv1.Lease]
+}
+
+type otherLeases struct {
 	typedcoordination.LeaseInterface
-	k kind[*coordinationv1.Lease]
-}
-
-func (l leases) Get(ctx context.Context, name string, _ metav1.GetOptions) (*coordinationv1.Lease, error) {
-	return l.k.get(ctx, name)
-}
-
-func (l leases) Create(ctx context.Context, obj *coordinationv1.Lease, o metav1.CreateOptions) (*coordinationv1.Lease, error) {
-	return l.k.create(ctx, obj, o)
-}
-
-func (l leases) Update(ctx context.Context, obj *coordinationv1.Lease, o metav1.UpdateOptions) (*coordinationv1.Lease, error) {
-	return l.k.update(ctx, obj, o, "")
-}
-
-func (l leases) Delete(ctx context.Context, name string, o metav1.DeleteOptions) error {
-	return l.k.delete(ctx, name, o)
 }
 
 type policies struct {
@@ -400,41 +325,23 @@ type policies struct {
 }
 
 func (p policies) PodDisruptionBudgets(namespace string) typedpolicy.PodDisruptionBudgetInterface {
-	return budgets{p.PolicyV1Interface.PodDisruptionBudgets(namespace), kind[*policyv1.PodDisruptionBudget]{c: p.c, plural: "poddisruptionbudgets", namespace: namespace}}
+	return budgets{otherPodDisruptionBudgets{p.PolicyV1Interface.PodDisruptionBudgets(namespace)}, kind[*policyv1.PodDisruptionBudget]{c: p.c, plural: "poddisruptionbudgets", namespace: namespace}}
 }
 
 func (p policies) Evictions(string) typedpolicy.EvictionInterface { return p.c }
 
 type budgets struct {
+	otherPodDisruptionBudgets
+	kind[*policyv1.PodDisruptionBudget]
+}
+
+type otherPodDisruptionBudgets struct {
 	typedpolicy.PodDisruptionBudgetInterface
-	k kind[*policyv1.PodDisruptionBudget]
-}
-
-func (b budgets) Get(ctx context.Context, name string, _ metav1.GetOptions) (*policyv1.PodDisruptionBudget, error) {
-	return b.k.get(ctx, name)
-}
-
-func (b budgets) Create(ctx context.Context, obj *policyv1.PodDisruptionBudget, o metav1.CreateOptions) (*policyv1.PodDisruptionBudget, error) {
-	return b.k.create(ctx, obj, o)
-}
-
-func (b budgets) Update(ctx context.Context, obj *policyv1.PodDisruptionBudget, o metav1.UpdateOptions) (*policyv1.PodDisruptionBudget, error) {
-	return b.k.update(ctx, obj, o, "")
-}
-
-func (b budgets) UpdateStatus(ctx context.Context, obj *policyv1.PodDisruptionBudget, o metav1.UpdateOptions) (*policyv1.PodDisruptionBudget, error) {
-	return b.k.update(ctx, obj, o, "status")
-}
-
-func (b budgets) Delete(ctx context.Context, name string, o metav1.DeleteOptions) error {
-	return b.k.delete(ctx, name, o)
 }
 
 func (b budgets) List(ctx context.Context, o metav1.ListOptions) (*policyv1.PodDisruptionBudgetList, error) {
-	l := &policyv1.PodDisruptionBudgetList{}
-	var err error
-	l.Items, l.ListMeta, err = list(ctx, b.k, o)
-	return l, err
+	items, m, err := list(ctx, b.kind, o)
+	return &policyv1.PodDisruptionBudgetList{ListMeta: m, Items: items}, err
 }
 
 type apps struct {
@@ -443,56 +350,30 @@ type apps struct {
 }
 
 func (a apps) DaemonSets(namespace string) typedapps.DaemonSetInterface {
-	return daemonSets{a.AppsV1Interface.DaemonSets(namespace), kind[*appsv1.DaemonSet]{c: a.c, plural: "daemonsets", namespace: namespace}}
+	return daemonSets{otherDaemonSets{a.AppsV1Interface.DaemonSets(namespace)}, kind[*appsv1.DaemonSet]{c: a.c, plural: "daemonsets", namespace: namespace}}
 }
 
 func (a apps) ReplicaSets(namespace string) typedapps.ReplicaSetInterface {
-	return replicaSets{a.AppsV1Interface.ReplicaSets(namespace), kind[*appsv1.ReplicaSet]{c: a.c, plural: "replicasets", namespace: namespace}}
+	return replicaSets{otherReplicaSets{a.AppsV1Interface.ReplicaSets(namespace)}, kind[*appsv1.ReplicaSet]{c: a.c, plural: "replicasets", namespace: namespace}}
 }
 
 type daemonSets struct {
-	typedapps.DaemonSetInterface
-	k kind[*appsv1.DaemonSet]
+	otherDaemonSets
+	kind[*appsv1.DaemonSet]
 }
 
-func (d daemonSets) Get(ctx context.Context, name string, _ metav1.GetOptions) (*appsv1.DaemonSet, error) {
-	return d.k.get(ctx, name)
-}
-
-func (d daemonSets) Create(ctx context.Context, obj *appsv1.DaemonSet, o metav1.CreateOptions) (*appsv1.DaemonSet, error) {
-	return d.k.create(ctx, obj, o)
-}
+type otherDaemonSets struct{ typedapps.DaemonSetInterface }
 
 type replicaSets struct {
-	typedapps.ReplicaSetInterface
-	k kind[*appsv1.ReplicaSet]
+	otherReplicaSets
+	kind[*appsv1.ReplicaSet]
 }
 
-func (r replicaSets) Get(ctx context.Context, name string, _ metav1.GetOptions) (*appsv1.ReplicaSet, error) {
-	return r.k.get(ctx, name)
-}
-
-func (r replicaSets) Create(ctx context.Context, obj *appsv1.ReplicaSet, o metav1.CreateOptions) (*appsv1.ReplicaSet, error) {
-	return r.k.create(ctx, obj, o)
-}
-
-func (r replicaSets) Update(ctx context.Context, obj *appsv1.ReplicaSet, o metav1.UpdateOptions) (*appsv1.ReplicaSet, error) {
-	return r.k.update(ctx, obj, o, "")
-}
-
-func (r replicaSets) UpdateStatus(ctx context.Context, obj *appsv1.ReplicaSet, o metav1.UpdateOptions) (*appsv1.ReplicaSet, error) {
-	return r.k.update(ctx, obj, o, "status")
-}
-
-func (r replicaSets) Delete(ctx context.Context, name string, o metav1.DeleteOptions) error {
-	return r.k.delete(ctx, name, o)
-}
+type otherReplicaSets struct{ typedapps.ReplicaSetInterface }
 
 func (r replicaSets) List(ctx context.Context, o metav1.ListOptions) (*appsv1.ReplicaSetList, error) {
-	l := &appsv1.ReplicaSetList{}
-	var err error
-	l.Items, l.ListMeta, err = list(ctx, r.k, o)
-	return l, err
+	items, m, err := list(ctx, r.kind, o)
+	return &appsv1.ReplicaSetList{ListMeta: m, Items: items}, err
 }
 
 type storage struct {
@@ -501,33 +382,19 @@ type storage struct {
 }
 
 func (s storage) VolumeAttachments() typedstorage.VolumeAttachmentInterface {
-	return attachments{s.StorageV1Interface.VolumeAttachments(), kind[*storagev1.VolumeAttachment]{c: s.c, plural: "volumeattachments"}}
+	return attachments{otherVolumeAttachments{s.StorageV1Interface.VolumeAttachments()}, kind[*storagev1.VolumeAttachment]{c: s.c, plural: "volumeattachments"}}
 }
 
 type attachments struct {
+	otherVolumeAttachments
+	kind[*storagev1.VolumeAttachment]
+}
+
+type otherVolumeAttachments struct {
 	typedstorage.VolumeAttachmentInterface
-	k kind[*storagev1.VolumeAttachment]
-}
-
-func (a attachments) Get(ctx context.Context, name string, _ metav1.GetOptions) (*storagev1.VolumeAttachment, error) {
-	return a.k.get(ctx, name)
-}
-
-func (a attachments) Create(ctx context.Context, obj *storagev1.VolumeAttachment, o metav1.CreateOptions) (*storagev1.VolumeAttachment, error) {
-	return a.k.create(ctx, obj, o)
-}
-
-func (a attachments) UpdateStatus(ctx context.Context, obj *storagev1.VolumeAttachment, o metav1.UpdateOptions) (*storagev1.VolumeAttachment, error) {
-	return a.k.update(ctx, obj, o, "status")
-}
-
-func (a attachments) Delete(ctx context.Context, name string, o metav1.DeleteOptions) error {
-	return a.k.delete(ctx, name, o)
 }
 
 func (a attachments) List(ctx context.Context, o metav1.ListOptions) (*storagev1.VolumeAttachmentList, error) {
-	l := &storagev1.VolumeAttachmentList{}
-	var err error
-	l.Items, l.ListMeta, err = list(ctx, a.k, o)
-	return l, err
+	items, m, err := list(ctx, a.kind, o)
+	return &storagev1.VolumeAttachmentList{ListMeta: m, Items: items}, err
 }
