@@ -42,7 +42,7 @@ func Digests(first, n uint64, workers int, report func(first, n uint64, d Digest
 		for range workers {
 			wg.Go(func() {
 				for i := range next {
-					each[i] = digestOf(Generate(begin + i))
+					each[i] = DigestOf(Generate(begin + i))
 				}
 			})
 		}
@@ -64,7 +64,8 @@ func Digests(first, n uint64, workers int, report func(first, n uint64, d Digest
 	return Digest{Acts: [sha256.Size]byte(acts.Sum(nil)), Words: [sha256.Size]byte(words.Sum(nil))}
 }
 
-func digestOf(s Scenario) Digest {
+// DigestOf returns the digest of one scenario.
+func DigestOf(s Scenario) Digest {
 	acts, words := sha256.New(), sha256.New()
 	Transcribe(s, acts, words)
 	return Digest{Acts: sum(acts), Words: sum(words)}
