@@ -17,7 +17,7 @@ import (
 // already: while the simulated kubelet went by two views of the API, pods of such a moment stayed Pending for ever.
 func TestPodsBoundAroundABoot(t *testing.T) {
 	r := newRig(t)
-	for name, late := range map[string]time.Duration{"at-once": 0, "late": 300 * time.Millisecond} {
+	for name, late := range map[string]time.Duration{"at-once": 0, "late": 100 * time.Millisecond} {
 		t.Run("watches "+name, func(t *testing.T) {
 			m := r.add("bound-"+name, nil)
 			m.delayWatches(t, late)
