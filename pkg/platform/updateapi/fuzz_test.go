@@ -194,6 +194,8 @@ func FuzzStart(f *testing.F) {
 	f.Add(byte(2), 404, []byte("No update image applied to staging partition"))
 	f.Add(byte(3), 404, []byte(" \n"))
 	f.Add(byte(0), 500, []byte("Unable to start the update dispatcher: No such file or directory (os error 2) "))
+	f.Add(byte(0), 500, []byte("Unable to start the update dispatcher: Cannot allocate memory (os error 12)"))
+	f.Add(byte(1), 408, []byte(nil))
 	f.Add(byte(4), 500, []byte("Failed to reboot, exit code: 1, stderr: \x00"))
 	f.Add(byte(4), 404, []byte(nil))
 	f.Add(byte(2), 302, []byte(strings.Repeat("x", 300)))
@@ -218,6 +220,12 @@ func FuzzStart(f *testing.F) {
 			return
 		}
 		anError(t, err)
+		blank := strings.TrimSpace(string(body)) == ""
+		var unheard *platform.NotStartedError
+		if errors.As(err, &unheard) {
+			assert.Assert(t, status == 408 && blank && unheard.Command == commands[n], "%v", err)
+			return
+		}
 		var refused *platform.RefusedError
 		if !errors.As(err, &refused) {
 			assert.Assert(t, commands[n] == next.CommandReboot || status < 300 || len(body) > maxBody, "%v", err)
@@ -226,10 +234,12 @@ func FuzzStart(f *testing.F) {
 		assert.Assert(t, commands[n] != next.CommandReboot && status >= 300)
 		assert.Equal(t, refused.Command, commands[n])
 		assert.Assert(t, len(refused.Body) <= maxLine && refused.Body == printable(refused.Body))
-		blank := strings.TrimSpace(string(body)) == ""
+		said := strings.TrimSpace(string(body))
 		want := map[int]next.Refusal{423: next.RefusedLocked, 409: next.RefusedState, 404: next.RefusedMissing}[status]
 		switch {
-		case status == 404 && blank, status == 500 && bytes.HasPrefix(body, []byte("Unable to start the update dispatcher: ")):
+		case status == 404 && blank,
+			// Only a program that isn't there is missing for good.
+			status == 500 && strings.HasPrefix(string(body), "Unable to start the update dispatcher: ") && strings.HasSuffix(said, "(os error 2)"):
 			want = next.RefusedUnsupported
 		case want == "":
 			want = next.RefusedFailed
