@@ -96,12 +96,12 @@ func TestCheckPolicy(t *testing.T) {
 		status = run(t.Context(), []string{"-check-policy", path}, func(string) string { return "" }, &stdout, &stderr)
 		return status, strings.ReplaceAll(stdout.String(), path, "FILE"), strings.ReplaceAll(stderr.String(), path, "FILE")
 	}
-	status, out, errs := check("version: 1\nmaxUnavailable: 120%\ndeadlines: {prepare: 1m}\ngroups: [{nodeSelector: {}}]\n")
+	status, out, errs := check("version: 1\nmaxUnavailable: 120%\ndeadlines: {staging: 1m}\ngroups: [{nodeSelector: {}}]\n")
 	assert.Equal(t, status, exitFailed)
 	assert.Equal(t, out, "")
 	assert.Equal(t, errs, "FILE: line 2: maxUnavailable \"120%\" is more than all: give 0% to 100%\nFILE: line 4: groups[0].name is missing: give each group one\n")
-	status, out, errs = check("version: 1\ndeadlines: {prepare: 1m}\n")
+	status, out, errs = check("version: 1\ndeadlines: {staging: 1m}\n")
 	assert.Equal(t, status, exitOK)
-	assert.Assert(t, strings.HasPrefix(out, "FILE: warning: the prepare deadline") && strings.HasSuffix(out, "FILE is good\n"), out)
+	assert.Assert(t, strings.HasPrefix(out, "FILE: warning: the staging deadline") && strings.HasSuffix(out, "FILE is good\n"), out)
 	assert.Equal(t, errs, "")
 }

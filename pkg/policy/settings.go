@@ -339,7 +339,7 @@ func (s Settings) reached() map[string]map[string]bool {
 func (s Settings) Warnings() []string {
 	var w []string
 	if s.Deadlines.Staging <= intent.BusyPatience {
-		w = append(w, "the prepare deadline is shorter than an agent's patience with a busy host ("+intent.BusyPatience.String()+")")
+		w = append(w, "the staging deadline is shorter than an agent's patience with a busy host ("+intent.BusyPatience.String()+")")
 	}
 	if s.Deadlines.Reboot <= intent.RebootPatience {
 		w = append(w, "the reboot deadline is shorter than an agent's patience with its own reboot ("+intent.RebootPatience.String()+")")

@@ -133,7 +133,7 @@ func TestWarnings(t *testing.T) {
 	assert.Equal(t, len(s.Warnings()), 0)
 	s.Deadlines.Staging, s.Deadlines.Reboot = 25*time.Minute, 10*time.Minute
 	assert.Equal(t, len(s.Warnings()), 2)
-	assert.Assert(t, strings.Contains(s.Warnings()[0], "prepare deadline is shorter than an agent's patience with a busy host (25m0s)"))
+	assert.Assert(t, strings.Contains(s.Warnings()[0], "staging deadline is shorter than an agent's patience with a busy host (25m0s)"))
 	assert.Assert(t, strings.Contains(s.Warnings()[1], "reboot deadline is shorter than an agent's patience with its own reboot (10m0s)"))
 }
 
