@@ -45,7 +45,10 @@ func (t *Term) gather(ctx context.Context) (fleet.Snapshot, policy.Settings, err
 	s.PolicyProblem, s.NoPolicy, s.Acknowledged, s.PolicyWarnings = said.Problem, said.None, said.Acknowledged, said.Warnings
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	s.Alerts, s.AdmissionProblem = t.alerts.found(wholeFleet, time.Time{}), t.admission.missing
+	s.Alerts = t.alerts.found(wholeFleet, time.Time{})
+	if t.admission.Missing {
+		s.AdmissionProblem = notRestricted
+	}
 	t.watch(&s)
 	for i := range s.Nodes {
 		t.recall(&s.Nodes[i], s.Now)

@@ -112,7 +112,10 @@ func TestMissingAdmissionPolicyIsTold(t *testing.T) {
 	after := func(d time.Duration) string {
 		at = at.Add(d)
 		term.askForAdmission(t.Context(), "a", at)
-		s := fleet.Snapshot{AdmissionProblem: term.admission.missing}
+		var s fleet.Snapshot
+		if term.admission.Missing {
+			s.AdmissionProblem = notRestricted
+		}
 		out := planner.Plan(s, policy.DefaultSettings())
 		term.tellOfThePolicy(s, out)
 		return out.String()

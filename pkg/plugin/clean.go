@@ -103,7 +103,7 @@ func (p *plugin) clean(ctx context.Context, o *cleanOptions, names []string) err
 	}
 	deleted := false
 	if o.state {
-		if deleted, err = p.deleteState(ctx, client, o); err != nil {
+		if deleted, err = p.deleteState(ctx, o); err != nil {
 			return err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
@@ -103,5 +104,15 @@ func (p *plugin) client() (kubernetes.Interface, error) {
 	c.ContentType = "application/vnd.kubernetes.protobuf"
 	c.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
 	client, err := kubernetes.NewForConfig(c)
+	return client, errors.Wrap(err, "making a client of the API server")
+}
+
+// metadataClient reads the metadata of objects alone: what else a Node holds is ten times as much.
+func (p *plugin) metadataClient() (metadata.Interface, error) {
+	c, err := p.config()
+	if err != nil {
+		return nil, err
+	}
+	client, err := metadata.NewForConfig(c)
 	return client, errors.Wrap(err, "making a client of the API server")
 }

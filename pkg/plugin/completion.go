@@ -10,8 +10,9 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/tools/pager"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
@@ -102,30 +103,18 @@ func completed(words []string, err error) ([]string, cobra.ShellCompDirective) {
 	return words, cobra.ShellCompDirectiveNoFileComp
 }
 
-// eachNode looks at the metadata of all nodes, page by page: what else they hold is ten times as much.
+// eachNode looks at the metadata of all nodes, page by page.
 func (p *plugin) eachNode(ctx context.Context, within time.Duration, do func(*metav1.PartialObjectMetadata)) error {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	config, err := p.config()
-	if err != nil {
-		return err
-	}
-	client, err := metadata.NewForConfig(config)
+	client, err := p.metadataClient()
 	if err != nil {
 		return err
 	}
 	nodes := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "nodes"})
-	for o := (metav1.ListOptions{Limit: 500}); ; {
-		page, err := nodes.List(ctx, o)
-		if err != nil {
-			return err
-		}
-		for i := range page.Items {
-			do(&page.Items[i])
-		}
-		if page.Continue == "" {
-			return nil
-		}
-		o.Continue = page.Continue
-	}
+	list := pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return nodes.List(ctx, o) })
+	return list.EachListItem(ctx, metav1.ListOptions{}, func(o runtime.Object) error {
+		do(o.(*metav1.PartialObjectMetadata))
+		return nil
+	})
 }
