@@ -22,12 +22,12 @@ type Plan struct {
 	Steps []Step `json:"steps"`
 	// Nodes are all managed nodes, sorted by name, each with what holds for it.
 	Nodes []Decision `json:"nodes"`
-	// Disrupted counts the nodes that hold a slot or show a disruption, and those that the steps take; LostUncounted of them are
-	// Lost and lend it on.
+	// Disrupted counts the nodes that the operator has taken out of service, or takes by these steps. LostUncounted of them
+	// are Lost, and the limit leaves them out (maxLost).
 	Disrupted     int `json:"disrupted"`
 	LostUncounted int `json:"lostUncounted"`
 	Limit         int `json:"limit"`
-	// Others are out of service by somebody else's hand and use the limit up too.
+	// ByOthers counts the nodes that something else took out of service; they use the limit up too.
 	ByOthers int `json:"byOthers,omitempty"`
 	// Budgets are all limits with what uses them up before the steps are taken.
 	Budgets []Usage `json:"budgets,omitempty"`
@@ -35,10 +35,10 @@ type Plan struct {
 	Groups []Group `json:"groups,omitempty"`
 	// PolicyProblem is why the policy that stands in its ConfigMap is not in force.
 	PolicyProblem string `json:"policyProblem,omitempty"`
-	// AdmissionProblem is what is told of an admission policy that doesn't hold the controller's account; empty if it does, or
+	// AdmissionProblem says which admission policy of the controller's account is missing; empty if none is, or
 	// that isn't known.
 	AdmissionProblem string `json:"admissionProblem,omitempty"`
-	// Warnings are what the policy allows and people may not have meant.
+	// Warnings name what the policy allows and was probably not meant.
 	Warnings []string `json:"warnings,omitempty"`
 	// Stopped are versions that failed on too many nodes.
 	Stopped []StoppedVersion `json:"stopped,omitempty"`
@@ -48,7 +48,7 @@ type Plan struct {
 	// versions that some node names.
 	Saw   []string `json:"saw,omitempty"`
 	Named []string `json:"-"`
-	// AskAlerts: something would start, and nobody knows which alerts stand.
+	// AskAlerts: something would start, and it isn't known which alerts fire.
 	AskAlerts bool `json:"-"`
 	// Wake is when, by the clock alone, the next plan may differ; zero if never.
 	Wake time.Time `json:"wake,omitzero"`
@@ -102,13 +102,13 @@ type Change struct {
 	Marks           marker.Marks
 	// Unschedulable is nil if spec.unschedulable stays as it is.
 	Unschedulable *bool
-	// Labels and Annotations are marks for others: a value to set, or nil to delete. No key of ours is among them.
+	// Labels and Annotations are marks for load balancers and autoscalers: a value to set, or nil to delete. No bottlerocket.aws key is among them.
 	Labels, Annotations map[string]*string
 	// DropRetry removes the user's wish that this step fulfils.
 	DropRetry bool
 	// EndsAttempt: the last attempt of the node's history ends by it.
 	EndsAttempt bool `json:"-"`
-	// RemoveAll removes every annotation of ours, the agent's too.
+	// RemoveAll removes every annotation of the operator, the agent's too.
 	RemoveAll bool
 }
 

@@ -86,10 +86,10 @@ func (o Plan) Troubles() []string {
 	return lines
 }
 
-// maxCell is how much people read of a sentence or a line of the plan, in bytes: both quote nodes and the API server.
+// maxCell bounds what is printed of a message or a line of the plan, in bytes: both quote nodes and the API server.
 const maxCell = 1024
 
-// String is the plan for people: what it would do next, and why each other node waits.
+// String returns the plan as text: what it would do next, and why each other node waits.
 func (o Plan) String() string {
 	var b strings.Builder
 	for _, line := range append(o.Counts(), o.Troubles()...) {

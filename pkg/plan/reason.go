@@ -14,7 +14,7 @@ const (
 	ReasonInterfaceUnsupported Reason = "InterfaceUnsupported"
 	// ReasonAgentNotReady: no Ready agent pod, or it hasn't reported yet.
 	ReasonAgentNotReady Reason = "AgentNotReady"
-	// ReasonAnotherUpdater: somebody else is updating this host.
+	// ReasonAnotherUpdater: something other than this operator updates the host.
 	ReasonAnotherUpdater Reason = "AnotherUpdater"
 	// ReasonHostError: the agent can't work with its host; its message says why.
 	ReasonHostError Reason = "HostError"
@@ -27,7 +27,7 @@ const (
 	ReasonLowerVersionOffered Reason = "LowerVersionOffered"
 	// ReasonBackingOff: this version failed here and its wait isn't over.
 	ReasonBackingOff Reason = "BackingOff"
-	// ReasonRecentlyUncordoned: a human took our cordon away a short while ago.
+	// ReasonRecentlyUncordoned: a user uncordoned the node during its update a short while ago.
 	ReasonRecentlyUncordoned Reason = "RecentlyUncordoned"
 	// ReasonNodeNotReady: nothing starts on a node that isn't Ready.
 	ReasonNodeNotReady Reason = "NodeNotReady"
@@ -35,9 +35,9 @@ const (
 	ReasonBootUnconfirmed Reason = "BootUnconfirmed"
 	// ReasonStagingLimit: enough nodes are staging.
 	ReasonStagingLimit Reason = "StagingLimit"
-	// ReasonUnavailableLimit: enough nodes are in our hands.
+	// ReasonUnavailableLimit: maxUnavailable nodes are out of service.
 	ReasonUnavailableLimit Reason = "UnavailableLimit"
-	// ReasonDomainLimit: nodes of enough zones, or values of another label, are in our hands.
+	// ReasonDomainLimit: maxDomains zones, or values of another label, have nodes out of service.
 	ReasonDomainLimit Reason = "DomainLimit"
 	// ReasonPolicyPaused: the policy pauses the fleet or the node's group.
 	ReasonPolicyPaused Reason = "PolicyPaused"
@@ -61,7 +61,7 @@ const (
 	ReasonVersionTooNew Reason = "VersionTooNew"
 	// ReasonVersionStopped: the version failed on too many nodes.
 	ReasonVersionStopped Reason = "VersionStopped"
-	// ReasonBeingRemoved: somebody is taking the node out of the cluster.
+	// ReasonBeingRemoved: the node is being taken out of the cluster.
 	ReasonBeingRemoved Reason = "BeingRemoved"
 	// ReasonTooManyLost: more nodes are Lost than the settings allow; nothing starts.
 	ReasonTooManyLost Reason = "TooManyLost"
@@ -73,11 +73,11 @@ const (
 	ReasonControllerLast Reason = "ControllerLast"
 	// ReasonAlertsFiring: alerts stand for which the policy lets nothing start.
 	ReasonAlertsFiring Reason = "AlertsFiring"
-	// ReasonAlertsUnknown: nobody knows which alerts stand; nothing starts.
+	// ReasonAlertsUnknown: it isn't known which alerts fire; nothing starts.
 	ReasonAlertsUnknown Reason = "AlertsUnknown"
 	// ReasonBudgetBlocks: a PodDisruptionBudget would not let a pod go, so the node isn't cordoned.
 	ReasonBudgetBlocks Reason = "BudgetBlocks"
-	// ReasonPodProtected: the policy lets nobody evict a pod, so the node isn't cordoned.
+	// ReasonPodProtected: the policy allows no eviction of a pod, so the node isn't cordoned.
 	ReasonPodProtected Reason = "PodProtected"
 	// ReasonStaging: the agent is staging.
 	ReasonStaging Reason = "Staging"
@@ -176,7 +176,7 @@ var reasons = []Reason{
 // Reasons is the closed list.
 func Reasons() []Reason { return slices.Clone(reasons) }
 
-// Passing tells if the reason is only that somebody is being asked.
+// Passing reports whether the reason is only that an answer is awaited.
 func (r Reason) Passing() bool { return r == ReasonLooking || r == ReasonAlertsUnknown }
 
 // Waits reports whether a node may wait for something by this reason. Of the others some are those of steps, and a node
@@ -190,7 +190,7 @@ func (r Reason) Patient() bool {
 	return r == ReasonEvictionBlocked || r == ReasonBudgetBlocks || r == ReasonPodProtected || r == ReasonWriteFailing
 }
 
-// Troubling tells if people should be warned of a node: the reason won't pass by itself, or something failed. Of what
+// Troubling reports whether an Event of the reason is a warning: the reason won't pass by itself, or something failed. Of what
 // is wrong with the policy or with a version they are warned once, and not for each node.
 func (r Reason) Troubling() bool {
 	switch r {

@@ -33,7 +33,7 @@ func LastShown(m *marker.Marks) (Shown, bool) {
 	return Shown{d.Since, ReasonCordoned, intent.ActCordon, m}, true
 }
 
-// ID tells the step from all others of its node, whichever process reads it.
+// ID identifies the step among all of its node, for every process that reads the marks.
 func (s Shown) ID() string {
 	id := string(s.act) + " " + s.At.UTC().Format(time.RFC3339Nano)
 	if s.act == intent.ActFinish {
@@ -43,7 +43,7 @@ func (s Shown) ID() string {
 	return id
 }
 
-// Message is what the marks still tell of the step.
+// Message returns what the marks still say about the step.
 func (s Shown) Message() string {
 	switch s.act {
 	case intent.ActReturn:

@@ -34,7 +34,7 @@ func (p *planner) candidate(i int) candidate {
 	return c
 }
 
-// order puts candidates in their order: interrupted starts first, whose slot is theirs already; the controller's own node
+// order puts candidates in their order: interrupted starts first, which hold a slot already; the controller's own node
 // last, nodes that failed or had their turn behind the others, and then those that could not be drained at the last look:
 // however many they are, looking at them again keeps no other waiting. Then the oldest version first, those that are away
 // already, and by name.
@@ -51,7 +51,7 @@ func order(all []candidate) {
 	arrange(all, last, func(c *candidate) int { return c.place })
 }
 
-// agesOf numbers the versions that nodes run, by their kubelets' word, from the oldest on, so that each is read once.
+// agesOf numbers the versions that kubelets report from the oldest on, so that each is read once.
 func agesOf(all []candidate) map[string]int {
 	ages := map[string]int{}
 	for i := range all {

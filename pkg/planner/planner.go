@@ -142,7 +142,7 @@ func (p *planner) freeGone() {
 	}
 }
 
-// Budgets tells of every limit that the settings set how much of it is used before anything else starts: the fleet's,
+// Budgets returns how much of every limit of the settings is used before anything else starts: the fleet's,
 // its topologies', those of each group, and the one on staging.
 func Budgets(s fleet.Snapshot, set policy.Settings) []plan.Usage {
 	p := newPlanner(s, set)

@@ -11,7 +11,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy/window"
 )
 
-// Show is the plan with all that people want to see of it and a pass has no use for: every limit with what uses it up,
+// Show returns the plan with what is shown of it and a pass has no use for: every limit with what uses it up,
 // the groups, and of each node its group, what it is offered, and when it could be taken out of service.
 func Show(s fleet.Snapshot, set policy.Settings) plan.Plan {
 	out := Plan(s, set)

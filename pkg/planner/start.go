@@ -9,7 +9,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/planner/lifecycle"
 )
 
-// start hands out what the limits leave: it is the one place that does.
+// start gives the room that the limits leave to nodes, in order. Nothing else does.
 func (p *planner) start() {
 	order(p.toStage)
 	order(p.toDisrupt)

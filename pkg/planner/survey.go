@@ -25,8 +25,8 @@ type survey struct {
 	// staying is how many nodes the cluster has, but for those on their way out, and schedulable how many of these could
 	// take pods. agents is how many members have a Ready agent.
 	staying, schedulable, agents int
-	// disrupted is how many members hold a slot or show a disruption, and lent how many of these are Lost and lend their
-	// place on. outOfService are disrupted, and not back.
+	// disrupted is how many members hold a slot or show a disruption, and lent how many of these are Lost and left out by
+	// the limits. outOfService are disrupted, and not back.
 	disrupted, lent, outOfService int
 	// lost are those that are Lost, and late those that will be once this process has passed over them.
 	lost, late int
@@ -188,7 +188,7 @@ func (v *survey) countFailed(m *member, late bool) {
 	}
 }
 
-// budget counts the members into the budgets. Lost ones lend their places on, to as many as the policy lets.
+// budget counts the members into the budgets. Up to maxLost Lost ones are left out.
 func (v *survey) budget() {
 	lending, unknown := 0, len(v.Slots)
 	for i := range v.members {
@@ -221,7 +221,7 @@ func (v *survey) budget() {
 	}
 }
 
-// maxLost is how many Lost nodes lend their places on.
+// maxLost is how many Lost nodes the limits leave out.
 func (v *survey) maxLost() int { return v.set.MaxLost.Of(len(v.members)) }
 
 // isAway reports whether a node uses budgets up that the operator didn't take out of service.

@@ -25,7 +25,7 @@ func (p *planner) version(version string) *check.Version {
 // failedLimit is on how many nodes a version fails before nothing starts for it.
 func (p *planner) failedLimit() int { return p.set.MaxFailed.Of(p.fleet.scope.Nodes()) }
 
-// stopVersions tells of all versions that failed on too many nodes and that some node would go to.
+// stopVersions names all versions that failed on too many nodes and that some node would go to.
 func (p *planner) stopVersions() {
 	limit := p.failedLimit()
 	for _, version := range slices.Sorted(maps.Keys(p.failed)) {
@@ -42,10 +42,10 @@ func (p *planner) wanted(version string) bool {
 	})
 }
 
-// witnesses are how many nodes must name a version before its age begins, so that the word of one of them begins none.
+// witnesses are how many nodes must name a version before its age begins, so that one false report begins none.
 const witnesses = 2
 
-// names counts the nodes that name a version: they are offered it by their agents' word, or run it by their kubelets'.
+// names counts the nodes that name a version: their agents report that it is offered, or their kubelets that it runs.
 type names struct {
 	count map[string]*int
 	// last is the version that was counted last, and at its count: most nodes name the same.
@@ -83,7 +83,7 @@ func (p *planner) see() {
 	}
 }
 
-// witnessed reports whether enough nodes name a version. The word of one is enough where no other could go to it: then it
+// witnessed reports whether enough nodes name a version. One is enough where no other could go to it: then it
 // moves that one alone.
 func (p *planner) witnessed(version string) bool {
 	count := p.names.count[version]

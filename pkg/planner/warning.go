@@ -8,7 +8,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
 
-// warn tells of what the policy allows and may not mean.
+// warn names what the policy allows and was probably not meant.
 func (p *planner) warn() {
 	p.out.Warnings = append(p.out.Warnings, p.PolicyWarnings...)
 	p.out.Warnings = append(p.out.Warnings, p.set.Warnings()...)

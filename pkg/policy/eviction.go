@@ -45,7 +45,7 @@ type PodSelector struct {
 	Selector  Selector `yaml:"podSelector"`
 }
 
-// Matches tells if a pod is chosen.
+// Matches reports whether the selector chooses a pod.
 func (s PodSelector) Matches(namespace string, labels map[string]string) bool {
 	return (s.Namespace == "" || s.Namespace == namespace) && s.Selector.Matches(labels)
 }

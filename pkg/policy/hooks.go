@@ -18,7 +18,7 @@ type Hooks struct {
 
 // Hook has answered when its annotation on the node has the value of the annotation hook-id.
 type Hook struct {
-	// Name is for people.
+	// Name stands in messages and in the annotation that answers the hook.
 	Name string `yaml:"name" need:"give each hook one"`
 	// Annotation is the key that whoever does the work sets.
 	Annotation string `yaml:"annotation" need:"give a key of your own, such as example.com/done"`
@@ -62,7 +62,7 @@ func validateHooks(m *mistakes, list string, hooks []Hook) {
 	}
 }
 
-// annotationKey tells if a text can be the key of an annotation: a DNS name, a slash, and up to 63 letters, digits
+// annotationKey reports whether a text can be the key of an annotation: a DNS name, a slash, and up to 63 letters, digits
 // and -_. between them.
 func annotationKey(key string) bool {
 	domain, name, ok := strings.Cut(key, "/")

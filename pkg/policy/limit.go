@@ -68,7 +68,7 @@ func (l Limit) Of(nodes int) int {
 	}
 }
 
-// None tells if nothing is let through.
+// None reports whether the limit allows no node.
 func (l Limit) None() bool { return l.kind != limitNone && l.n == 0 }
 
 func (l Limit) String() string {

@@ -89,7 +89,7 @@ func distance(a, b string) int {
 	return row[len(b)]
 }
 
-// Suggestion is what a message says at its end of the known word that was probably meant; empty if none is near.
+// Suggestion returns the end of a message that names the known word that was probably meant; empty if none is near.
 func Suggestion(word string, known []string) string {
 	if n := Nearest(word, known); n != "" && !slices.Contains(known, word) {
 		return "; the nearest is " + n

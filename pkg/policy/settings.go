@@ -16,7 +16,7 @@ type Settings struct {
 	Groups []Group `yaml:"groups"`
 	// Ungrouped is what becomes of nodes that no group chooses, where there are groups. Default UngroupedGo.
 	Ungrouped Ungrouped `yaml:"ungrouped" words:"go,wait"`
-	// MaxLost is how many Lost nodes lend their slot on, or which share of the fleet; with more of them
+	// MaxLost is how many Lost nodes MaxUnavailable leaves out, or which share of the fleet; with more of them
 	// nothing starts. Default 1.
 	MaxLost Limit `yaml:"maxLost"`
 	// MaxStaging is how many nodes may download and write an update at once. Default 10.
@@ -37,7 +37,7 @@ type Settings struct {
 	// Deadlines of the phases.
 	Deadlines Deadlines `yaml:"deadlines"`
 	Retry     `yaml:"retry"`
-	// PauseAfterUncordon is how long a node is left alone after a human took our cordon away. Default 10 min.
+	// PauseAfterUncordon is how long a node is left alone after a user uncordoned it during its update. Default 10 min.
 	PauseAfterUncordon time.Duration `yaml:"pauseAfterUncordon"`
 }
 
@@ -51,7 +51,7 @@ type Retry struct {
 
 // Rules are what may differ between groups of nodes.
 type Rules struct {
-	// MaxUnavailable is how many of these nodes may be in our hands (cordoned to verified) at once, or which
+	// MaxUnavailable is how many of these nodes may be out of service (cordoned to verified) at once, or which
 	// share of them; none is a pause. Default 1 for the fleet, and no limit of its own for a group.
 	MaxUnavailable Limit `yaml:"maxUnavailable"`
 	// Topology are budgets for each value of a label.
@@ -71,9 +71,9 @@ type Rules struct {
 	// Soak is how long a node must be Ready, without a break, after its update. Default 60 s.
 	Soak     time.Duration `yaml:"soak"`
 	Draining `yaml:"drain"`
-	// Balancers is what load balancers are told of nodes that are out of service.
+	// Balancers is how load balancers learn of nodes that are out of service.
 	Balancers Balancers `yaml:"loadBalancers"`
-	// Protect: autoscalers are told to leave nodes alone while they are in our hands. Default true.
+	// Protect: annotations keep autoscalers from removing nodes that the operator has taken out of service. Default true.
 	Protect bool `yaml:"autoscalers" words:"protect=true,ignore=false"`
 	// Volumes is what is made of volumes that are still attached when the node is empty.
 	Volumes Volumes `yaml:"volumes"`
@@ -91,9 +91,9 @@ type Draining struct {
 	Eviction Eviction `yaml:",inline"`
 }
 
-// Balancers is what load balancers are told.
+// Balancers is how load balancers learn of nodes that are out of service.
 type Balancers struct {
-	// Exclude: they are told to send nothing to a node from its cordon on. Default true.
+	// Exclude: a label has them send nothing to a node from its cordon on. Default true.
 	Exclude bool `yaml:"exclude"`
 	// Wait is how long they are given before anything is evicted. Default 0.
 	Wait time.Duration `yaml:"wait"`
@@ -124,13 +124,13 @@ type Topology struct {
 	Key string `yaml:"key" need:"name a label such as topology.kubernetes.io/zone"`
 	// MaxUnavailable is for the nodes with one value of the label, or which share of them. Default Unlimited.
 	MaxUnavailable Limit `yaml:"maxUnavailable"`
-	// MaxDomains is how many values may have nodes in our hands at once; 0 is no limit.
+	// MaxDomains is how many values may have nodes out of service at once; 0 is no limit.
 	MaxDomains int `yaml:"maxDomains"`
 }
 
 // Pause stops new starts.
 type Pause struct {
-	// Reason is for people.
+	// Reason is shown on every node that waits.
 	Reason string `yaml:"reason" need:"say why, people will read it"`
 	// InFlight is what becomes of nodes that are out of service and haven't begun to reboot. Default Finish.
 	InFlight Ending `yaml:"inFlight" words:"finish,return"`
@@ -307,7 +307,7 @@ func (s Settings) validateGroups(m *mistakes) {
 		for _, o := range own {
 			*m = append(*m, o.within(at))
 		}
-		// Groups that wait for each other are one mistake: it is told of the first of them.
+		// Groups that wait for each other are one mistake, of the first of them.
 		if after[g.Name][g.Name] && !slices.ContainsFunc(names[:i], func(n string) bool { return after[g.Name][n] && after[n][g.Name] }) {
 			m.add(at+".after", "leads from group %q back to itself, by way of the groups that it comes after: nothing in it would ever start", g.Name)
 		}

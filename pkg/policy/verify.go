@@ -24,7 +24,7 @@ const (
 	// FailOnWorkloads: they are waited for, and by the deadline the attempt ends as failed, which counts against the version
 	// if nothing else can be to blame.
 	FailOnWorkloads OnWorkloads = "fail"
-	// IgnoreWorkloads: nobody looks at them.
+	// IgnoreWorkloads: they are not looked at.
 	IgnoreWorkloads OnWorkloads = "ignore"
 )
 

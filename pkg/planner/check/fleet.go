@@ -20,7 +20,7 @@ type Fleet struct {
 	Staging, MaxStaging int
 }
 
-// stateAgain is when a list of slots that can't be read is read again: nothing tells when it was put right.
+// stateAgain is when a list of slots that can't be read is read again: no event comes when it is corrected.
 const stateAgain = 30 * time.Second
 
 // Stopped says why nothing may start anywhere. late is how many nodes are Lost, or will be once this process has passed

@@ -39,7 +39,7 @@ func (g *Group) Recall(f *Fleet, noPolicy bool, lower plan.Refusal, v *Version) 
 	return plan.Refusal{Again: w.Again}
 }
 
-// Pause returns the pause that holds for a group: the fleet's own word first, unless the group's gives more back. It is nil
+// Pause returns the pause that holds for a group: the fleet's first, unless the group's uncordons more. It is nil
 // if there is none.
 func Pause(set *policy.Settings, g *policy.Group) *policy.Pause {
 	if g == nil || g.Pause == nil || set.Pause != nil && g.Pause.InFlight != policy.Return {

@@ -24,7 +24,7 @@ type Known struct {
 	Witnessed bool
 	// Failed is on how many nodes it failed, and Limit from how many on nothing starts for it.
 	Failed, Limit int
-	// Acknowledged: it goes on all the same, by an administrator's word.
+	// Acknowledged: an administrator lets it go on all the same.
 	Acknowledged bool
 }
 

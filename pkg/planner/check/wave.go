@@ -26,7 +26,7 @@ func (w *Wave) has(version string) bool {
 	return c == 0 || c > 0 && !w.Down
 }
 
-// HeldUp says why a node of a group that goes first holds the others up. What a node runs is its kubelet's word: what an
+// HeldUp says why a node of a group that goes first holds the others up. What a node runs is what its kubelet reports: what an
 // agent says moves nothing but its own node.
 func (w *Wave) HeldUp(v *lifecycle.View, group string) plan.Refusal {
 	refuse := func(format string, args ...any) plan.Refusal {
@@ -50,7 +50,7 @@ func (w *Wave) HeldUp(v *lifecycle.View, group string) plan.Refusal {
 	return held
 }
 
-// since is since when a node has the version: by its history, and where that doesn't tell, as for one that joined with it,
+// since is since when a node has the version: by its history, and where that has nothing of it, as for one that joined with it,
 // not before the node was there or the version was known here.
 func (w *Wave) since(v *lifecycle.View) time.Time {
 	h := v.Marks.History

@@ -20,7 +20,7 @@ func draining(in *Input) Next {
 }
 
 // rebootedEarly takes a reboot after the cordon for the one that would be asked for, whatever caused it: the agent's
-// answer tells what came of it.
+// answer says what came of it.
 func rebootedEarly(in *Input) Next {
 	if !in.rebooted() {
 		return Next{}

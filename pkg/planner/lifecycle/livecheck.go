@@ -112,7 +112,7 @@ func (in *Input) awaitPodsOnNode(since time.Time) Next {
 func awaitPodsAgain(in *Input) Next {
 	soaked := in.soaked()
 	if l := in.Checked; l != nil && l.For == fleet.CheckWorkloads && !l.At.Before(soaked) {
-		// Workloads are looked at only after these pods were well, and that look has taken the place of theirs.
+		// Workloads are looked at only after these pods were well, and their look has replaced the pods' one.
 		return Next{}
 	}
 	return in.awaitPodsOnNode(soaked)

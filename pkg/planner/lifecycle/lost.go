@@ -59,8 +59,8 @@ func (v *View) inOldBoot() bool {
 	return m.Report.BootID == m.Intent.RebootFrom && v.BootID == m.Intent.RebootFrom
 }
 
-// stillLost reports whether a node that is called Lost will be called so by this process too, once it has passed over it.
-// A new leader doesn't take the word back meanwhile.
+// stillLost reports whether a node that another leader noted as Lost will be Lost to this process too, once it has passed
+// over it. The note stays until then.
 func (v *View) stillLost() bool {
 	return !v.PassedOver && v.Marks.Waiting != nil && v.Marks.Waiting.Reason == string(plan.ReasonLost) && v.lost().over
 }

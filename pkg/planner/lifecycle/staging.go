@@ -85,7 +85,7 @@ func (v *View) StuckStaging() bool {
 	return w != nil && !w.Since.IsZero() && !v.Now.Before(v.Marks.Intent.Time.Add(v.stagingTime()))
 }
 
-// wanted is what the agent of a node is to do with the target, as a word.
+// wanted returns the verb for what the agent of a node is to do with the target.
 func wanted(m *marker.Marks) string {
 	if m.Intent.Action == marker.ActionConfirmUpdate {
 		return "confirm"

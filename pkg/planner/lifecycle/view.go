@@ -72,7 +72,7 @@ func (v *View) soaked() time.Time { return v.Marks.Disruption.Soak.Add(v.Rules.S
 // update of the agents or of the proxies takes.
 const agentPatience = 2 * time.Minute
 
-// agentAway is when the node's agent has been away for too long. Without the kubelet's word nothing can be said of the
+// agentAway is when the node's agent has been away for too long. Without the kubelet's report nothing can be said of the
 // agent.
 func (v *View) agentAway() deadline {
 	if !v.Ready || v.AgentReady || v.AgentLostSince.IsZero() {
@@ -81,7 +81,7 @@ func (v *View) agentAway() deadline {
 	return v.deadline(v.AgentLostSince, agentPatience)
 }
 
-// OutOfService reports whether the node is disrupted and isn't back, as far as can be told.
+// OutOfService reports whether the node is disrupted and isn't known to be back.
 func (v *View) OutOfService() bool {
 	switch v.Phase() {
 	case intent.PhaseVerifying:
@@ -92,7 +92,7 @@ func (v *View) OutOfService() bool {
 	return v.Disrupted()
 }
 
-// Denied reports whether the node has come through its update by its kubelet's word while its agent says something else.
+// Denied reports whether the node has come through its update as its kubelet reports, while its agent says something else.
 func (v *View) Denied() bool {
 	m := &v.Marks
 	if !v.rebooted() || !v.Ready || v.OSVersion != m.Intent.Target || v.confirmed() && v.answer() != marker.StateError {
@@ -102,7 +102,7 @@ func (v *View) Denied() bool {
 	return v.Phase() != intent.PhaseVerifying || d.Soak != nil && d.Ready == v.ReadySince && !v.Now.Before(v.soaked())
 }
 
-// TriedTarget reports whether the version that a late node is to go to may have been booted: by its kubelet's word, or
+// TriedTarget reports whether the version that a late node is to go to may have been booted: as its kubelet reports, or
 // because the node isn't there to say anything else.
 func (v *View) TriedTarget() bool { return (v.rebooted() || !v.Ready) && !v.Denied() }
 

@@ -57,7 +57,7 @@ func (v *View) Mistrust() plan.Refusal {
 // OutOfReach reports whether a node that is disrupted, or holds a slot, could not be written to for so long that it counts
 // as Lost: nothing but a write lets go of it, and the others don't wait for that without end (L3). A cordon that timed out
 // may be under way for as long as the node's resourceVersion stands, and so the slot is never freed without a write that
-// succeeds; its place is lent on as that of any Lost node, to as many as maxLost allows (S1).
+// succeeds; the limits leave it out like any Lost node, up to maxLost (S1).
 func (v *View) OutOfReach() (bool, time.Time) {
 	d := v.outOfReach()
 	return d.over, d.again
