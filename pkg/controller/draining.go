@@ -84,7 +84,7 @@ func (t *Term) stillEmpty(ctx context.Context, step plan.Step) (bool, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if d := t.drains[step.UID]; d != nil {
-		t.drained(step.UID, d, &fleet.Drain{Remaining: len(pods), Waiting: fmt.Sprintf("pod %s/%s came late", pods[0].Namespace, pods[0].Name)}, true)
+		t.drained(step.UID, d, &fleet.Drain{Remaining: len(pods), Waiting: fmt.Sprintf("pod %s/%s came after the drain", pods[0].Namespace, pods[0].Name)}, true)
 		t.Changed()
 	}
 	return false, nil

@@ -1,6 +1,7 @@
 package marker
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -36,6 +37,13 @@ func Decode(annotations map[string]string) (Marks, []Problem) {
 	if v, ok := d.text(KeyDisruption, maxJSON); ok {
 		m.Disruption = &Disruption{}
 		d.object(KeyDisruption, v, m.Disruption, &m.Disruption.extra)
+		// An older name of notEmpty.
+		if late, has := m.Disruption.extra["late"]; has && m.Disruption.NotEmpty == nil {
+			delete(m.Disruption.extra, "late")
+			if err := json.Unmarshal(late, &m.Disruption.NotEmpty); err != nil {
+				d.problem(KeyDisruption, "%v", err)
+			}
+		}
 		if m.Disruption.Since.IsZero() {
 			d.problem(KeyDisruption, "has no time in \"since\"")
 		}

@@ -282,6 +282,23 @@ func TestDecodeOlderOperator(t *testing.T) {
 	assert.Equal(t, i, Intent{})
 }
 
+// Names that older controllers wrote are read, and written as they are now.
+func TestDecodeOlderNames(t *testing.T) {
+	a := disrupted()
+	a[string(KeyDisruption)] = `{"since":"2026-09-20T10:05:00Z","wasUnschedulable":false,"late":"2026-09-20T10:06:30Z"}`
+	attempt := `{"version":"1.2.0","outcome":"%s","reason":"%s","started":"2026-09-20T10:00:00Z","ended":"2026-09-20T10:01:00Z"}`
+	history := func(paused, uncordoned string) string {
+		return "[" + fmt.Sprintf(attempt, paused, "Paused") + "," + fmt.Sprintf(attempt, uncordoned, "CordonTaken") + "]"
+	}
+	a[string(KeyHistory)] = history("given-back", "given-back")
+	written := Encode(decode(t, a))
+	assert.Equal(t, written[KeyDisruption], strings.Replace(a[string(KeyDisruption)], "late", "notEmpty", 1))
+	assert.Equal(t, written[KeyHistory], history("abandoned", "uncordoned"))
+	a[string(KeyDisruption)] = `{"since":"2026-09-20T10:05:00Z","late":"soon"}`
+	_, problems := Decode(a)
+	assert.Equal(t, len(problems), 1)
+}
+
 // The parts read as in the whole.
 func TestDecodeParts(t *testing.T) {
 	whole, _ := Decode(disrupted())
@@ -303,13 +320,13 @@ func TestDecodeWhatADisruptionNotes(t *testing.T) {
 	a := disrupted()
 	record := `{"since":"2026-09-20T10:05:00Z","wasUnschedulable":false,` +
 		`"before":{"karpenter.sh/do-not-disrupt":"false","node.kubernetes.io/exclude-from-external-load-balancers":null},` +
-		`"workloads":{"Deployment/default/web":2},"drained":"2026-09-20T10:06:00Z","asked":"2026-09-20T10:07:00Z","late":"2026-09-20T10:06:30Z"}`
+		`"workloads":{"Deployment/default/web":2},"drained":"2026-09-20T10:06:00Z","asked":"2026-09-20T10:07:00Z","notEmpty":"2026-09-20T10:06:30Z"}`
 	a[string(KeyDisruption)], a[string(KeyHookID)] = record, "after-drain.17-abc"
 	m, problems := Decode(a)
 	assert.Equal(t, len(problems), 0, "%v", problems)
 	before, ours := m.Disruption.Before[LabelExcluded]
 	assert.Assert(t, ours && before == nil && *m.Disruption.Before[AnnotationDisrupt] == "false")
-	assert.Assert(t, m.Disruption.Workloads["Deployment/default/web"] == 2 && m.Disruption.Asked.After(*m.Disruption.Drained) && m.Disruption.Late.Before(*m.Disruption.Asked))
+	assert.Assert(t, m.Disruption.Workloads["Deployment/default/web"] == 2 && m.Disruption.Asked.After(*m.Disruption.Drained) && m.Disruption.NotEmpty.Before(*m.Disruption.Asked))
 	assert.Equal(t, m.HookID, "after-drain.17-abc")
 	written := Encode(m)
 	assert.Equal(t, written[KeyDisruption], record)
@@ -321,7 +338,7 @@ func TestALongRecordCanBeRead(t *testing.T) {
 	worst := strings.Repeat("\u2028", maxToken/3)
 	assert.Assert(t, CanStandBefore(strings.Repeat("x", 128)) && !CanStandBefore(strings.Repeat("x", 129)) && !CanStandBefore("\xff"))
 	at := time.Date(2026, 9, 20, 10, 5, 0, 123e6, time.UTC)
-	d := &Disruption{Since: at, Ready: "2026-09-20T10:05:00Z", Soak: &at, Returned: &at, Drained: &at, Asked: &at, Late: &at,
+	d := &Disruption{Since: at, Ready: "2026-09-20T10:05:00Z", Soak: &at, Returned: &at, Drained: &at, Asked: &at, NotEmpty: &at,
 		Before: map[string]*string{LabelExcluded: nil, AnnotationScaleDown: &worst, AnnotationDisrupt: &worst}, Workloads: map[string]int{}}
 	for i := range 20 {
 		d.Workloads[fmt.Sprintf("%02d%s", i, strings.Repeat("x", 1536/20-2))] = 1000

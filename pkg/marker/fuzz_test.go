@@ -56,7 +56,7 @@ func FuzzDecode(f *testing.F) {
 	seed(all, string(KeyDisruption), `{"since":"9999-12-31T23:59:59-01:00","Since":1,"x":"<"}`, string(KeyFailure), `{"versions":null}`)
 	seed(all, string(KeyDisruption), `{"since":"2026-09-20T10:05:00Z","wasUnschedulable":true,"soak":"2026-09-20T10:09:00Z","new":[{}]}`,
 		string(KeyHistory), `[null]`, string(KeyWaitingFor), ": ", string(KeyMessage), "a\nb")
-	seed(all|withHook, string(KeyDisruption), `{"since":"2026-09-20T10:05:00Z","before":{"a":null,"b":"<\u2028>"},"workloads":{"Deployment/a/b":-1},"drained":"2026-09-20T10:09:00Z","asked":"2026-09-20T10:09:00Z","late":"2026-09-20T10:08:00Z"}`)
+	seed(all|withHook, string(KeyDisruption), `{"since":"2026-09-20T10:05:00Z","before":{"a":null,"b":"<\u2028>"},"workloads":{"Deployment/a/b":-1},"drained":"2026-09-20T10:09:00Z","asked":"2026-09-20T10:09:00Z","notEmpty":"2026-09-20T10:08:00Z"}`)
 	seed(all, string(KeyDisruption), "{\"since\":\"2026-09-20T10:05:00Z\",\"before\":{\"a\":\"\u009b\u202e\U0001F980\U000e0001\"},\"\u00ad\":\"\u2029\"}",
 		string(KeyHistory), "[{\"version\":\"\u0085\",\"outcome\":\"\ue000\",\"started\":\"2026-09-20T10:05:00Z\",\"ended\":\"2026-09-20T10:05:00Z\"}]",
 		string(KeyWaitingFor), "\x1b[31m:\nlike\u202e: \u2028")
@@ -242,7 +242,7 @@ func FuzzUnknownFields(f *testing.F) {
 
 // known are the fields of this build.
 var known = map[string]bool{"since": true, "wasUnschedulable": true, "ready": true, "soak": true, "returned": true,
-	"before": true, "workloads": true, "drained": true, "asked": true, "late": true,
+	"before": true, "workloads": true, "drained": true, "asked": true, "notEmpty": true, "late": true,
 	"versions": true, "count": true, "reason": true, "message": true, "at": true, "retryAfter": true,
 	"version": true, "outcome": true, "started": true, "ended": true}
 

@@ -148,8 +148,8 @@ type Disruption struct {
 	Drained *time.Time `json:"drained,omitempty"`
 	// Asked is since when hooks are awaited, by the controller's clock.
 	Asked *time.Time `json:"asked,omitempty"`
-	// Late is when a pod was first found on the node after it had been empty, by the controller's clock.
-	Late *time.Time `json:"late,omitempty"`
+	// NotEmpty is when a pod was first found on the node after it had been empty, by the controller's clock.
+	NotEmpty *time.Time `json:"notEmpty,omitempty"`
 
 	extra extra
 }

@@ -54,7 +54,7 @@ func newPlanner(s fleet.Snapshot, set policy.Settings) *planner {
 	p.out.Limit, p.out.ByOthers = p.fleet.scope.Limit(), p.fleet.scope.Away()
 	p.wakeAt(p.again)
 	p.see()
-	p.now = check.Fleet{Stopped: check.Stopped(&p.Snapshot, p.late, p.maxLost()), Alerts: check.Alerts(&p.set.Alerts, p.Snapshot.Alerts, p.Now),
+	p.now = check.Fleet{Stopped: check.Stopped(&p.Snapshot, p.overdue, p.maxLost()), Alerts: check.Alerts(&p.set.Alerts, p.Snapshot.Alerts, p.Now),
 		Schedulable: p.schedulable, Staging: p.staging, MaxStaging: p.set.MaxStaging}
 	for _, g := range append([]*group{p.fleet}, p.groups...) {
 		p.judgeGroup(g)

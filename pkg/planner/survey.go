@@ -28,8 +28,8 @@ type survey struct {
 	// disrupted is how many members hold a slot or show a disruption, and lent how many of these are Lost and left out by
 	// the limits. outOfService are disrupted, and not back.
 	disrupted, lent, outOfService int
-	// lost are those that are Lost, and late those that will be once this process has passed over them.
-	lost, late int
+	// lost are those that are Lost, and overdue those that will be once this process has passed over them.
+	lost, overdue int
 	// staging is how many stage, and confirming how many are asked whether what they have staged stands.
 	staging, confirming int
 	// failed is on how many nodes each version failed, and names how many name it.
@@ -126,26 +126,26 @@ func (v *survey) count(m *member) {
 	if len(m.Problems) > 0 {
 		return
 	}
-	lost, late, again := m.Lost()
+	lost, overdue, again := m.Lost()
 	v.wakeAt(again)
 	m.lost = lost
 	if lost {
 		v.lost++
 	}
-	if late {
-		v.late++
+	if overdue {
+		v.overdue++
 	}
 	unreached, again := m.OutOfReach()
-	if !late {
+	if !overdue {
 		v.wakeAt(again)
 	}
-	if unreached && !late {
+	if unreached && !overdue {
 		v.lost++
-		v.late++
+		v.overdue++
 	}
 	m.lost = lost || unreached
 	v.countStaging(m)
-	v.countFailed(m, late)
+	v.countFailed(m, overdue)
 	v.names.add(m.OSVersion)
 	if a := m.Marks.Report.Available; a != m.OSVersion {
 		v.names.add(a)
@@ -170,9 +170,9 @@ func (v *survey) countStaging(m *member) {
 // drain or an activation failed at is no version's fault. A node that is Lost in an attempt, or will be when this
 // process has passed over it, failed too, unless it is well in its old boot: then the version was not tried. Nor is it
 // the version that failed where the kubelet finds all well, and only the agent doesn't say so.
-func (v *survey) countFailed(m *member, late bool) {
+func (v *survey) countFailed(m *member, overdue bool) {
 	lost := ""
-	if late && m.TriedTarget() {
+	if overdue && m.TriedTarget() {
 		lost = m.Marks.Intent.Target
 	}
 	if lost != "" {

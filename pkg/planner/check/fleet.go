@@ -23,18 +23,18 @@ type Fleet struct {
 // stateAgain is when a list of slots that can't be read is read again: no event comes when it is corrected.
 const stateAgain = 30 * time.Second
 
-// Stopped says why nothing may start anywhere. late is how many nodes are Lost, or will be once this process has passed
+// Stopped says why nothing may start anywhere. overdue is how many nodes are Lost, or will be once this process has passed
 // over them: a new leader doesn't call a node Lost at its first look, and starts nothing that it would regret at its
 // second.
-func Stopped(s *fleet.Snapshot, late, maxLost int) plan.Refusal {
+func Stopped(s *fleet.Snapshot, overdue, maxLost int) plan.Refusal {
 	switch {
 	case s.SlotsProblem != "":
 		return plan.Refusal{Reason: plan.ReasonStateUnreadable, Message: plan.Text(s.SlotsProblem), Again: s.Now.Add(stateAgain)}
 	case s.NoPolicy:
 		return plan.Refuse(plan.ReasonPolicyUnreadable, plan.Messagef("there is no policy to go by: %s", s.PolicyProblem).Dated())
-	case late > maxLost:
+	case overdue > maxLost:
 		return plan.Refuse(plan.ReasonTooManyLost, plan.Messagef(
-			"%d nodes are Lost, more than %d: nothing starts until they are back, deleted, or unlabelled", late, maxLost).Dated())
+			"%d nodes are Lost, more than %d: nothing starts until they are back, deleted, or unlabelled", overdue, maxLost).Dated())
 	}
 	return plan.Refusal{}
 }

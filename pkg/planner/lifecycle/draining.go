@@ -127,8 +127,8 @@ func drainAgain(in *Input) Next {
 	c := in.keep()
 	c.unhook()
 	c.Marks.Disruption.Drained = nil
-	if d.Late == nil {
-		c.Marks.Disruption.Late = in.moment()
+	if d.NotEmpty == nil {
+		c.Marks.Disruption.NotEmpty = in.moment()
 	}
 	waits := in.drainWait()
 	c.Marks.Waiting = waits.Message.Waiting(waits.Reason, in.Now)
@@ -146,8 +146,8 @@ func (v *View) drainSince() (since time.Time, more time.Duration) {
 		return *d.Asked, policy.LongestHook(v.Rules.Hooks.AfterDrain)
 	case d.Drained != nil:
 		return *d.Drained, v.Rules.Volumes.Wait
-	case d.Late != nil:
-		return *d.Late, 0
+	case d.NotEmpty != nil:
+		return *d.NotEmpty, 0
 	default:
 		return d.Since, 0
 	}

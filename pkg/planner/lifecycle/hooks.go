@@ -31,7 +31,7 @@ func awaitAfterDrainHooks(in *Input) Next {
 		return in.awaitHook(waits)
 	}
 	next := in.abandon(plan.ReasonHookFailed, silent(waits.failed), marker.OutcomeFailed)
-	next.Again = plan.Earliest(in.Now, next.Again, waits.late.again)
+	next.Again = plan.Earliest(in.Now, next.Again, waits.deadline.again)
 	return next
 }
 
@@ -51,7 +51,7 @@ func awaitUncordonHooks(in *Input) Next {
 	}
 	next := in.wait(intent.PhaseLost, plan.ReasonLost,
 		plan.Messagef("%s is well, but %s; it stays cordoned until that answers, or the node is deleted or its label removed", in.Name, silent(waits.failed)))
-	next.Again = plan.Earliest(in.Now, next.Again, waits.late.again)
+	next.Again = plan.Earliest(in.Now, next.Again, waits.deadline.again)
 	return next
 }
 
@@ -72,7 +72,7 @@ func (v *View) awaitHook(waits hookWait) Next {
 	if waits.waiting != nil {
 		next = v.wait(v.Phase(), plan.ReasonHookAwaited, awaited(waits.waiting, *v.Marks.Disruption.Asked))
 	}
-	next.Again = plan.Earliest(v.Now, next.Again, waits.late.again)
+	next.Again = plan.Earliest(v.Now, next.Again, waits.deadline.again)
 	return next
 }
 
@@ -81,8 +81,8 @@ type hookWait struct {
 	// waiting is the first that is still waited for, and failed the first that must not be waited for any longer and may
 	// not be ignored; nil if there is none.
 	waiting, failed *policy.Hook
-	// late is when one fails.
-	late deadline
+	// deadline is when one fails.
+	deadline deadline
 }
 
 func (v *View) unanswered(hooks []policy.Hook) hookWait {
@@ -93,16 +93,16 @@ func (v *View) unanswered(hooks []policy.Hook) hookWait {
 			continue
 		}
 		d := v.deadline(*v.Marks.Disruption.Asked, h.Timeout)
-		w.late.again = plan.Earliest(v.Now, w.late.again, d.again)
+		w.deadline.again = plan.Earliest(v.Now, w.deadline.again, d.again)
 		switch {
 		case !d.passed && w.waiting == nil:
 			w.waiting = h
 		case d.passed && h.OnTimeout == policy.Abort && w.failed == nil:
 			w.failed = h
 		}
-		w.late.over = w.late.over || d.over && h.OnTimeout == policy.Abort
+		w.deadline.over = w.deadline.over || d.over && h.OnTimeout == policy.Abort
 	}
-	w.late.passed = w.failed != nil
+	w.deadline.passed = w.failed != nil
 	return w
 }
 
@@ -111,7 +111,7 @@ func (v *View) hookLate() deadline {
 	if !v.hooksAsked(beforeUncordon) {
 		return deadline{}
 	}
-	return v.unanswered(v.Rules.Hooks.BeforeUncordon).late
+	return v.unanswered(v.Rules.Hooks.BeforeUncordon).deadline
 }
 
 func awaited(h *policy.Hook, since time.Time) plan.Message {

@@ -124,17 +124,17 @@ func awaitWorkloads(in *Input) Next {
 	if in.Rules.Verify.OnWorkloads != policy.FailOnWorkloads || len(d.Workloads) == 0 {
 		return Next{}
 	}
-	late := in.workloadsLate()
-	if late.passed {
+	overdue := in.workloadsOverdue()
+	if overdue.passed {
 		return Next{}
 	}
 	_, next := in.check(plan.LiveCheck{For: fleet.CheckWorkloads, Workloads: d.Workloads}, in.soaked(), plan.ReasonWorkloadsAwaited)
-	next.Again = plan.Earliest(in.Now, next.Again, late.again)
+	next.Again = plan.Earliest(in.Now, next.Again, overdue.again)
 	return next
 }
 
-// workloadsLate is when the workloads have had their time, and this process has looked at them since it leads.
-func (v *View) workloadsLate() deadline {
+// workloadsOverdue is when the workloads have had their time, and this process has looked at them since it leads.
+func (v *View) workloadsOverdue() deadline {
 	if v.Checked == nil || v.Checked.For != fleet.CheckWorkloads || v.Checked.Passed() {
 		return deadline{}
 	}

@@ -8,10 +8,10 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 )
 
-// Lost reports whether a node is past its deadline after the point of no return and hasn't what ends that; late reports
+// Lost reports whether a node is past its deadline after the point of no return and hasn't what ends that; overdue reports
 // whether it is by the clock alone, so that it will be Lost once this process has passed over it. again is when the clock
 // alone changes either.
-func (v *View) Lost() (lost, late bool, again time.Time) {
+func (v *View) Lost() (lost, overdue bool, again time.Time) {
 	d := v.lost()
 	return d.passed, d.over, d.again
 }

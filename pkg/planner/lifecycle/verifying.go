@@ -111,7 +111,7 @@ func finish(in *Input) Next {
 	c.Marks.Intent.Target, c.Marks.Intent.RebootFrom = "", ""
 	r, message := plan.ReasonVerified, "Ready for the whole soak on the version that it ran before"
 	switch {
-	case target != "" && in.workloadsLate().passed:
+	case target != "" && in.workloadsOverdue().passed:
 		r, message = plan.ReasonWorkloadsNotReady, in.Checked.Problem+in.Checked.Failed
 		// It is the version's doing if they were seen, and no other node could be where their pods are missing.
 		c.fail(r, message, in.Checked.Failed == "" && !in.OthersOut)

@@ -17,10 +17,10 @@ func awaitVolumes(in *Input) Next {
 	if rules.Wait == 0 || d.Asked != nil {
 		return Next{}
 	}
-	// What was seen before pods came late says nothing of their volumes.
+	// What was seen before pods came after the drain says nothing of their volumes.
 	var since time.Time
-	if d.Late != nil {
-		since = *d.Late
+	if d.NotEmpty != nil {
+		since = *d.NotEmpty
 	}
 	found := in.Checked
 	seen := found != nil && found.For == fleet.CheckVolumes && !found.At.Before(since)

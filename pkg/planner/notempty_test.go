@@ -16,7 +16,7 @@ import (
 )
 
 func lateSince(ago time.Duration) change {
-	return func(n *fleet.Node) { at := now.Add(-ago); n.Marks.Disruption.Late = &at }
+	return func(n *fleet.Node) { at := now.Add(-ago); n.Marks.Disruption.NotEmpty = &at }
 }
 
 func emptySince(ago time.Duration) change {
@@ -26,7 +26,7 @@ func emptySince(ago time.Duration) change {
 // A pod that comes when the node was empty already is drained like any other, with the drain's time once more and no
 // longer (L2); its volumes are awaited and hooks asked anew (S2).
 func TestLatePods(t *testing.T) {
-	came := drain(fleet.Drain{Remaining: 1, Waiting: "pod shop/web came late", Next: now.Add(time.Minute)})
+	came := drain(fleet.Drain{Remaining: 1, Waiting: "pod shop/web came after the drain", Next: now.Add(time.Minute)})
 	empty := drain(fleet.Drain{Next: now.Add(time.Hour)})
 	attached := looked(fleet.Checked{For: fleet.CheckVolumes, Attachments: []string{"csi-1"}, Problem: "volume v is still attached", Next: now.Add(time.Second)})
 	hooksAsked := asked("after-drain.", 41*time.Minute)
@@ -55,7 +55,7 @@ func TestLatePods(t *testing.T) {
 			if step != nil && step.Change != nil {
 				d = step.Change.Marks.Disruption
 			}
-			assert.Equal(t, d != nil && d.Late != nil, tc.late)
+			assert.Equal(t, d != nil && d.NotEmpty != nil, tc.late)
 			assert.Equal(t, d != nil && (d.Drained != nil || d.Asked != nil), tc.waits)
 		})
 	}
@@ -75,7 +75,7 @@ func TestPodsThatKeepComing(t *testing.T) {
 		if step == nil || step.Act == intent.ActCheck || step.Act == intent.ActDrain {
 			// Whatever is looked for isn't there; but as soon as hooks have been asked, a pod is.
 			if n.Drain = (&fleet.Drain{}); step == nil {
-				n.Drain = &fleet.Drain{Remaining: 1, Waiting: "pod shop/web came late"}
+				n.Drain = &fleet.Drain{Remaining: 1, Waiting: "pod shop/web came after the drain"}
 			}
 			n.Checked = &fleet.Checked{For: fleet.CheckVolumes, At: s.Now}
 			s.Now = s.Now.Add(time.Minute)
