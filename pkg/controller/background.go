@@ -8,7 +8,7 @@ import (
 // work is what passes begin for one node and don't wait for: an eviction pass, a live look, a write. One of a kind is
 // under way at most. The Term's mutex guards it.
 type work[T any] struct {
-	// since tells one disruption of the node from the next.
+	// since identifies the disruption of the node.
 	since   time.Time
 	running bool
 	// found is what it came to last; nil: nothing yet.

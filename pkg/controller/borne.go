@@ -74,8 +74,8 @@ func (b *borne) over(now time.Time) bool {
 	return len(b.evicted) == 0 && now.Sub(b.takenOut) >= borneFor
 }
 
-// tell puts into a snapshot's node what it bore.
-func (b *borne) tell(n *fleet.Node, now time.Time) {
+// fill puts into a snapshot's node what it bore.
+func (b *borne) fill(n *fleet.Node, now time.Time) {
 	b.settle(now)
 	n.TakenOut = b.takenOut
 	for _, e := range b.evicted {

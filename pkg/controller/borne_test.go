@@ -20,7 +20,7 @@ func TestAttackMemoryOfANode(t *testing.T) {
 		// Nothing is managed.
 		term.remember(fleet.Snapshot{Now: at}, plan.Plan{})
 		if b := term.borne["u"]; b != nil {
-			b.tell(&n, at)
+			b.fill(&n, at)
 		}
 		return n
 	}

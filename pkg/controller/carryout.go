@@ -48,7 +48,7 @@ func (t *Term) carryOut(ctx context.Context, s fleet.Snapshot, out plan.Plan) er
 	return first
 }
 
-// do does one task and tells if its answer is yes.
+// do carries out one task and reports whether its answer is yes.
 func (t *Term) do(ctx context.Context, s fleet.Snapshot, task plan.Task) (bool, error) {
 	step := task.Step
 	switch task.Kind {
@@ -95,7 +95,7 @@ func (t *Term) do(ctx context.Context, s fleet.Snapshot, task plan.Task) (bool, 
 		t.noteTakenOut(step.UID, s.Now)
 	}
 	t.Changed()
-	t.tellOfWrite(step)
+	t.announceWrite(step)
 	return true, nil
 }
 

@@ -172,7 +172,7 @@ func (c *Controller) serve(ctx context.Context, elector *leaderelection.LeaderEl
 	c.log.Info("This process does not lead any more")
 }
 
-// Ready tells if the controller has seen the fleet.
+// Ready reports whether the controller has seen the fleet.
 func (c *Controller) Ready() error {
 	if !c.cluster.Synced() {
 		return errors.New("the fleet has not been seen yet")
@@ -180,7 +180,7 @@ func (c *Controller) Ready() error {
 	return nil
 }
 
-// Healthy tells if a leader's passes come to an end.
+// Healthy reports whether a leader's passes come to an end.
 func (c *Controller) Healthy() error {
 	if t := c.term.Load(); t != nil {
 		if since := t.stuckFor(); since > stuckAfter {

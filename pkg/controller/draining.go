@@ -16,7 +16,7 @@ const (
 	drainLate = 5 * time.Second
 )
 
-// disruptedSince tells the disruption of a step's node from the next.
+// disruptedSince identifies the disruption of a step's node.
 func disruptedSince(s fleet.Snapshot, step plan.Step) time.Time {
 	for i := range s.Nodes {
 		if n := &s.Nodes[i]; n.UID == step.UID && n.Marks.Disruption != nil {
@@ -30,7 +30,7 @@ func disruptedSince(s fleet.Snapshot, step plan.Step) time.Time {
 func (t *Term) drain(ctx context.Context, s fleet.Snapshot, step plan.Step) {
 	since := disruptedSince(s, step)
 	begin(t, t.drains, step.UID, since, func() func(*work[fleet.Drain]) {
-		ours, err := t.inOurHands(ctx, step, since)
+		ours, err := t.stillDisrupted(ctx, step, since)
 		if err == nil && !ours {
 			// The next pass decides on what was seen instead.
 			return func(*work[fleet.Drain]) {}
@@ -48,9 +48,9 @@ func (t *Term) drain(ctx context.Context, s fleet.Snapshot, step plan.Step) {
 	})
 }
 
-// inOurHands looks live: a watch that is late shows nodes as drained by us that were given back, freed by
-// somebody, or made again under the same name, and whose pods are no business of ours any more.
-func (t *Term) inOurHands(ctx context.Context, step plan.Step, since time.Time) (bool, error) {
+// stillDisrupted looks live: a watch that lags shows nodes as drained by the operator that were uncordoned since, or made
+// again under the same name, and whose pods must not be evicted any more.
+func (t *Term) stillDisrupted(ctx context.Context, step plan.Step, since time.Time) (bool, error) {
 	n, ok, err := t.c.Cluster.Live(ctx, step.Node)
 	if err != nil {
 		return false, err

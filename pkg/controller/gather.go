@@ -68,7 +68,7 @@ func (t *Term) gatherState(ctx context.Context, s *fleet.Snapshot) (hadPolicy bo
 	return state.HadPolicy, err
 }
 
-// watch adds since when this process has seen nodes in a state that no Node tells the beginning of. The caller holds t.mu.
+// watch adds since when this process has seen nodes in a state whose beginning no Node shows. The caller holds t.mu.
 func (t *Term) watch(s *fleet.Snapshot) {
 	away, deaf := map[string]time.Time{}, map[string]time.Time{}
 	for i := range s.Nodes {
@@ -104,7 +104,7 @@ func (t *Term) recall(n *fleet.Node, now time.Time) {
 		n.Checked = t.checks.found(n.UID, d.Since)
 	}
 	if b := t.borne[n.UID]; b != nil {
-		b.tell(n, now)
+		b.fill(n, now)
 	}
 	if p, passed := t.passed[n.UID]; passed && p.same(n) {
 		n.PassedOver, n.WatchedSince = true, p.since

@@ -20,7 +20,7 @@ const (
 // look begins a look at what stands in the way of a node's drain.
 func (t *Term) look(ctx context.Context, step plan.Step) {
 	begin(t, t.looks, step.UID, time.Time{}, func() func(*work[fleet.Forecast]) {
-		// It tells of this moment, however long the process is held up in the middle of it.
+		// It is of this moment, however long the process is held up in the middle of it.
 		found := &fleet.Forecast{At: t.c.Now()}
 		var err error
 		found.Obstacle, found.Message, err = t.c.Drainer.Forecast(ctx, step.Node, *step.Eviction)

@@ -14,7 +14,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy/file"
 )
 
-// Plan returns what would be done now. Only a leader can tell.
+// Plan returns what would be done now. Only a leader knows.
 func (c *Controller) Plan(ctx context.Context) (plan.Plan, error) {
 	t, err := c.leading()
 	if err != nil {

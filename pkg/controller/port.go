@@ -55,7 +55,7 @@ type Alerts interface {
 	Ask(ctx context.Context, url, query string) ([]fleet.Alert, error)
 }
 
-// Events tells people; *kube.Events is one.
+// Events writes Events on Nodes and on the policy's ConfigMap; *kube.Events is one.
 type Events interface {
 	Event(node, uid string, warning bool, reason, message string)
 	// Once is Event, of which all processes together write one by an id.

@@ -18,7 +18,7 @@ import (
 // maxProblem is how much is shown of why there is no plan, in bytes.
 const maxProblem = 1024
 
-// Planner makes plans for people; *Controller is one.
+// Planner makes the plans that are served; *Controller is one.
 type Planner interface {
 	Plan(ctx context.Context) (plan.Plan, error)
 	PlanBy(ctx context.Context, content []byte) (plan.Plan, error)

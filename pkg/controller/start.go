@@ -50,7 +50,7 @@ func Start(ctx context.Context, o Options, out io.Writer) error {
 }
 
 // newClient returns a client whose requests for Leases don't wait for its others: many drains at once may use up what
-// it allows itself, and that must cost nobody the lead.
+// it allows itself, and that must not cost it the lead.
 func newClient(config *restclient.Config) (kubernetes.Interface, error) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {

@@ -24,7 +24,7 @@ type TermConfig struct {
 	// NodeName is the node that this process runs on; it is updated last. Empty if unknown.
 	NodeName string
 	Now      func() time.Time
-	// Restricted asks on a node whether an admission policy holds the controller's account; nil: it isn't asked.
+	// Restricted tests on a node whether admission policies restrict the controller's account; nil: it isn't tested.
 	Restricted func(ctx context.Context, node string) (bool, error)
 	// Spawn starts work that a pass doesn't wait for; nil is a goroutine.
 	Spawn   func(func())
@@ -49,7 +49,7 @@ type Term struct {
 	began time.Time
 	// passed holds, by UID, the phase and intent in which the last pass saw a node.
 	passed map[string]passedOver
-	// away is since when this process has seen a node out of service by somebody else's hand, by UID.
+	// away is since when this process has seen a node out of service that the operator didn't take out, by UID.
 	away      map[string]time.Time
 	admission admission
 	// writing is the trouble with the writes to nodes, by UID, conflicts the rows of conflicts that they meet, and wrote
@@ -60,12 +60,12 @@ type Term struct {
 	// deaf is since when it has seen no Ready agent on a node that the operator holds, by UID.
 	deaf map[string]time.Time
 
-	// told is what people were last told of, by UID, and retry the pause after a pass that
+	// announced are the last Events about what nodes wait for, by UID, and retry is the pause after a pass that
 	// could not be finished. Only the passing goroutine touches them.
-	told map[string]telling
-	// shown are the steps on Nodes that this process has told of lately, with when they were taken.
+	announced map[string]announced
+	// shown are the steps on Nodes that this process has announced lately, with when they were taken.
 	shown map[string]time.Time
-	// problem, unknown and stopped are what people were last told of the policy, of alerts and of versions.
+	// problem, unknown and stopped are what was last announced of the policy, of alerts and of versions.
 	problem       string
 	unknown       bool
 	notRestricted bool
@@ -91,7 +91,7 @@ func NewTerm(c TermConfig) *Term {
 		writing:   works[fleet.WriteTrouble]{},
 		conflicts: map[string]*conflicts{},
 		passed:    map[string]passedOver{},
-		told:      map[string]telling{},
+		announced: map[string]announced{},
 		shown:     map[string]time.Time{},
 		retry:     retryMin,
 	}
@@ -179,10 +179,10 @@ func (t *Term) Pass(ctx context.Context) (time.Time, error) {
 		}
 	}
 	t.remember(s, out)
-	t.tellOfWrites()
-	t.tellOfThePolicy(s, out)
-	t.tellOfSteps(s)
-	t.tell(out, s.Now)
+	t.announceWrites()
+	t.announcePolicy(s, out)
+	t.announceSteps(s)
+	t.announceWaits(out, s.Now)
 	err = t.carryOut(ctx, s, out)
 	t.c.Metrics.pass(out, t.c.Now().Sub(began))
 	return out.Wake, err
@@ -198,7 +198,7 @@ func (t *Term) under(began time.Time) {
 // than slowWrites writes that take too long.
 const stuckAfter = 10 * time.Minute
 
-// stuckFor tells how long the pass under way has taken.
+// stuckFor returns how long the pass under way has taken.
 func (t *Term) stuckFor() time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()

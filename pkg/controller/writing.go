@@ -186,21 +186,21 @@ func (t *Term) lookBefore(ctx context.Context, task plan.Task) (bool, error) {
 	}
 }
 
-// tellOfWrites tells of the writes that no pass waited for.
-func (t *Term) tellOfWrites() {
+// announceWrites writes the Events of writes that no pass waited for.
+func (t *Term) announceWrites() {
 	t.mu.Lock()
 	wrote := t.wrote
 	t.wrote = nil
 	t.mu.Unlock()
 	for _, step := range wrote {
-		t.tellOfWrite(step)
+		t.announceWrite(step)
 	}
 }
 
-func (t *Term) tellOfWrite(step plan.Step) {
+func (t *Term) announceWrite(step plan.Step) {
 	t.c.Metrics.step(step)
 	t.log(step).WithField(telemetry.FieldMessage, step.Message).Info("Carried out a step")
-	t.tellOfStep(step)
+	t.announceStep(step)
 }
 
 // forgetWriting ends what is over, and what is of nodes that are gone. A row of conflicts is over when none was added

@@ -8,7 +8,7 @@ type Phase string
 const (
 	// PhaseNew: nothing has been asked of the node.
 	PhaseNew Phase = "New"
-	// PhaseUpToDate: the host is offered nothing newer. The planner tells it from PhaseWaiting, and PhaseOf never returns it:
+	// PhaseUpToDate: the host is offered nothing newer. The planner finds it, and PhaseOf returns PhaseWaiting instead:
 	// what an agent reported says nothing while it is not Ready.
 	PhaseUpToDate Phase = "UpToDate"
 	// PhaseWaiting: nothing is asked of the agent but fresh facts; something keeps an update from beginning.

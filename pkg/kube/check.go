@@ -158,12 +158,12 @@ func workloadNamed(s string) workload {
 
 func (w workload) String() string { return w.kind + "/" + w.namespace + "/" + w.name }
 
-// known tells if its kind says how many Ready pods it has. A Job's pods end, and a DaemonSet's are the node's own.
+// known reports whether its kind says how many Ready pods it has. A Job's pods end, and a DaemonSet's are the node's own.
 func (w workload) known() bool {
 	return (w.kind == deployment || w.kind == replicaSet || w.kind == statefulSet) && w.namespace != "" && w.name != ""
 }
 
-// workloadState is how a workload is; one that is gone, or going, is missed by nobody.
+// workloadState is how a workload is; one that is gone, or going, is not awaited.
 type workloadState struct {
 	there         bool
 	ready, wanted int
@@ -203,7 +203,7 @@ func (w workload) state(ctx context.Context, client kubernetes.Interface) (workl
 	return workloadState{there: true, ready: int(ready), wanted: int(ptr.Deref(wanted, 1)), owner: metav1.GetControllerOf(meta)}, nil
 }
 
-// top is the workload that people know: a ReplicaSet's Deployment, which another ReplicaSet may serve tomorrow.
+// top is the workload that a user made: a ReplicaSet's Deployment, which another ReplicaSet may serve tomorrow.
 func (w workload) top(ctx context.Context, client kubernetes.Interface) (workload, workloadState, error) {
 	s, err := w.state(ctx, client)
 	if err != nil || w.kind != replicaSet || s.owner == nil || s.owner.Kind != deployment {

@@ -22,7 +22,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 )
 
-// cacheBehind is how long a watch may lag behind our own write before the node is read live: after an
+// cacheBehind is how long a watch may lag behind a write of this process before the node is read live: after an
 // etcd restore it never catches up.
 const cacheBehind = 30 * time.Second
 
@@ -30,7 +30,7 @@ const cacheBehind = 30 * time.Second
 // hold a pass.
 const requestTime = 30 * time.Second
 
-// ErrConflict means that somebody wrote to the object since it was looked at: look again.
+// ErrConflict means that the object was written to since it was read: read it again.
 var ErrConflict = errors.New("written by somebody else in between")
 
 // Informer keeps the objects of one kind as a watch shows them; a cache.SharedIndexInformer is one.
@@ -60,11 +60,11 @@ type Cluster struct {
 	slots slots
 
 	mu sync.Mutex
-	// written are Nodes as the API server returned them for our own writes, until the watch shows them.
+	// written are Nodes as the API server returned them for writes of this process, until the watch shows them.
 	written map[string]write
 	// views by name are made anew only when the resourceVersion changes.
 	views map[string]fleet.Node
-	// toldNodes tells if all nodes of the first list are in views; that the informer has them comes before that.
+	// toldNodes reports whether all nodes of the first list are in views; that the informer has them comes before that.
 	toldNodes func() bool
 }
 
@@ -134,7 +134,7 @@ func (k *Cluster) Run(ctx context.Context) {
 	wg.Wait()
 }
 
-// Synced tells if everything has been seen once.
+// Synced reports whether everything has been seen once.
 func (k *Cluster) Synced() bool { return k.toldNodes() && k.c.Agents.HasSynced() }
 
 // WaitForSync waits until everything has been seen once, or ctx ends.
@@ -259,7 +259,7 @@ func (k *Cluster) keep(n *corev1.Node) {
 	k.views[n.Name] = View(n)
 	obj, ok, err := k.c.Nodes.GetIndexer().GetByKey(n.Name)
 	if cached, is := obj.(*corev1.Node); err == nil && ok && is && cached.UID == n.UID && !newer(n.ResourceVersion, cached.ResourceVersion) {
-		// The watch was faster than the answer to our write.
+		// The watch was faster than the answer to the write.
 		k.views[n.Name] = View(cached)
 		delete(k.written, n.Name)
 		return
@@ -362,7 +362,7 @@ func (k *Cluster) Alone(ctx context.Context, uid string) (bool, error) {
 	return here && others == 0, errors.Wrap(err, "listing nodes")
 }
 
-// newer tells if a was certainly written after b. Versions that aren't numbers are never newer.
+// newer reports whether a was certainly written after b. Versions that aren't numbers are never newer.
 func newer(a, b string) bool {
 	order, err := resourceversion.CompareResourceVersion(a, b)
 	return err == nil && order > 0

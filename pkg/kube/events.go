@@ -17,7 +17,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plain"
 )
 
-// Events tells people what happened to a Node, as Kubernetes Events on it.
+// Events writes what happened to a Node as Kubernetes Events on it.
 type Events struct {
 	broadcaster record.EventBroadcaster
 	recorder    record.EventRecorder
@@ -33,25 +33,25 @@ func NewEvents(ctx context.Context, client kubernetes.Interface, namespace, host
 
 // Event records one. It never blocks; what can't be written in time is dropped.
 func (e *Events) Event(node, uid string, warning bool, reason, message string) {
-	e.recorder.Event(onNode(node, uid), kind(warning), reason, told(message))
+	e.recorder.Event(onNode(node, uid), kind(warning), reason, printable(message))
 }
 
 // Once records one of which there is one at most by its id, however many processes record it.
 func (e *Events) Once(id, node, uid string, warning bool, reason, message string) {
-	e.recorder.AnnotatedEventf(onNode(node, uid), map[string]string{onceID: id}, kind(warning), reason, "%s", told(message))
+	e.recorder.AnnotatedEventf(onNode(node, uid), map[string]string{onceID: id}, kind(warning), reason, "%s", printable(message))
 }
 
 // Notice records one about the policy, on its ConfigMap, be it there or not.
 func (e *Events) Notice(warning bool, reason, message string) {
-	e.recorder.Event(&corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: e.namespace, Name: PolicyConfigMap}, kind(warning), reason, told(message))
+	e.recorder.Event(&corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: e.namespace, Name: PolicyConfigMap}, kind(warning), reason, printable(message))
 }
 
 // maxTold is how long the message of an Event may be, in bytes, by the newer API of Events and by the admission policy
 // update-operator-controller-creations, less what client-go puts before it once there are many of a kind.
 const maxTold = 1024 - len("(combined from similar events): ")
 
-// told is a message as it stands in an Event: it quotes nodes, hosts and the API server.
-func told(message string) string { return plain.Line(message, maxTold) }
+// printable returns a message as it stands in an Event: it quotes nodes, hosts and the API server.
+func printable(message string) string { return plain.Line(message, maxTold) }
 
 func onNode(name, uid string) *corev1.ObjectReference {
 	return &corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: name, UID: types.UID(uid)}

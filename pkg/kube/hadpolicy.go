@@ -6,7 +6,7 @@ import (
 )
 
 // hadPolicyKey holds the time when the controller first saw a policy. It outlives every process, so that the absence of
-// a policy that a cluster has had is told from that of one that it never had.
+// a policy that a cluster has had differs from that of one that it never had.
 const hadPolicyKey = "policy"
 
 // RecordPolicy notes that there is a policy, by compare-and-swap.

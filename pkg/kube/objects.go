@@ -14,7 +14,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
 )
 
-// readSize is how many objects a process that reads once asks for at a time: it has memory, and a person waits.
+// readSize is how many objects a process that reads once asks for at a time: it has memory, and a user waits.
 const readSize = 500
 
 // Objects are the nodes and the agents' pods, as the API server shows them.

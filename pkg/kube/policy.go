@@ -39,7 +39,7 @@ type PolicyState struct {
 	None    bool
 	// Stands reports whether there is a ConfigMap, be its policy in force or not.
 	Stands bool
-	// Acknowledged are the versions that a person let go on.
+	// Acknowledged are the versions that an administrator let go on.
 	Acknowledged map[string]bool
 	// Warnings are sentences on what was read and may not have been meant.
 	Warnings []string
@@ -114,7 +114,7 @@ func (p *Policy) WaitForSync(ctx context.Context) bool {
 	}
 	stands, pauses := only(p.c.Policy), only(p.c.Pauses)
 	p.mu.Lock()
-	// What the watch has told since is newer than the list, and than the absence of an object in it.
+	// What the watch has shown since is newer than the list, and than the absence of an object in it.
 	if !p.told {
 		p.keep(stands)
 	}
@@ -159,7 +159,7 @@ func (s PolicyState) With(set policy.Settings) PolicyState {
 	return s
 }
 
-// Required is the same state in a cluster that has had a policy. There the absence of one is no word of the
+// Required is the same state in a cluster that has had a policy. There the absence of one is no decision of the
 // administrator's: a prune or a rename took it, and with it whatever it held back. What is under way ends by the last
 // good one, if this process knows it.
 func (s PolicyState) Required() PolicyState {
@@ -181,7 +181,7 @@ func decodePolicy(config *corev1.ConfigMap, defaults policy.Settings) (policy.Se
 	return file.Decode([]byte(text), defaults, time.LoadLocation)
 }
 
-// policyProblem is what people read of a policy that can't be read.
+// policyProblem is the message about a policy that can't be read.
 func policyProblem(err error) string { return "ConfigMap " + PolicyConfigMap + ": " + err.Error() }
 
 func (p *Policy) tell(obj any) {
@@ -232,7 +232,7 @@ func (p *Policy) acknowledge(obj any) {
 	p.c.Changed()
 }
 
-// acknowledged are the versions that a person let go on, and what of the rest is none.
+// acknowledged returns the versions that an administrator let go on, and which keys name none.
 func acknowledged(config *corev1.ConfigMap) (versions map[string]bool, warnings []string) {
 	versions = make(map[string]bool, len(config.Data))
 	for _, v := range slices.Sorted(maps.Keys(config.Data)) {

@@ -6,7 +6,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
 )
 
-// sameView tells if nothing that a decision depends on has changed; a new resourceVersion alone, as
+// sameView reports whether nothing that a decision depends on has changed; a new resourceVersion alone, as
 // every status heartbeat brings one, is no reason for another pass.
 func sameView(a, b fleet.Node) bool {
 	a.ResourceVersion, b.ResourceVersion = "", ""

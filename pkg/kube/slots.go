@@ -36,7 +36,7 @@ func (e *SlotsUnreadableError) Error() string {
 func (e *SlotsUnreadableError) Unwrap() error { return e.Err }
 
 // takesKey counts the writes that took slots: a write that changes nothing leaves the resourceVersion as
-// it is, and then it would fail nobody who writes from an older look.
+// it is, and then no write from an older read would fail.
 const takesKey = "takes"
 
 // slots is the list of slot holders as it was last read or written. It may be old; every change is a
@@ -83,7 +83,7 @@ func (k *Cluster) State(ctx context.Context) (State, error) {
 }
 
 // ChangeSlots adds and removes holders in one compare-and-swap. Adding is always a write, also of one that
-// holds a slot already: who is about to free it from an older look then can't. After ErrConflict look
+// holds a slot already: then a process that is about to free it from an older read can't. After ErrConflict look
 // again: another leader has written.
 func (k *Cluster) ChangeSlots(ctx context.Context, add map[string]string, remove []string) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
@@ -137,7 +137,7 @@ func (s *slots) record(ctx context.Context, doing, key string, change func(stand
 	return s.put(ctx, doing, map[string]string{key: value})
 }
 
-// put writes values into the object as it was read last, if nobody wrote to it since. Whatever comes of it, the
+// put writes values into the object as it was read last, if it was not written to since. Whatever comes of it, the
 // object is read again before it is written again, unless it was written now.
 func (s *slots) put(ctx context.Context, doing string, values map[string]string) error {
 	object := s.object.DeepCopy()

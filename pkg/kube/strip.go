@@ -64,8 +64,7 @@ func kept(m map[string]string) map[string]string {
 	return out
 }
 
-// answers tells if an annotation is a hook's answer. Its value tells, so nobody need know here which hooks a policy
-// has, now or later; and what is kept of them ends with the id.
+// answers reports whether an annotation is a hook's answer, by its value: which hooks a policy has isn't known here.
 func answers(annotations map[string]string, key string) bool {
 	id := annotations[string(marker.KeyHookID)]
 	return id != "" && annotations[key] == id && !strings.HasPrefix(key, marker.Prefix)

@@ -9,7 +9,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 )
 
-// leavingTaints are those that somebody who takes a node out of the cluster puts on it first, with who that is.
+// leavingTaints are those that a node gets first when it is taken out of the cluster, with what puts them there.
 var leavingTaints = map[string]string{
 	// kubernetes/autoscaler, cluster-autoscaler/utils/taints/taints.go
 	"ToBeDeletedByClusterAutoscaler": "the cluster autoscaler",
@@ -23,7 +23,7 @@ var leavingTaints = map[string]string{
 	"cloud.google.com/impending-node-termination":            "Google Cloud",
 	// medik8s/node-maintenance-operator, controllers/taint.go
 	"medik8s.io/drain": "the node maintenance operator",
-	// kubernetes, staging/src/k8s.io/api/core/v1/well_known_taints.go: put there by a person
+	// kubernetes, staging/src/k8s.io/api/core/v1/well_known_taints.go: put there by a user
 	corev1.TaintNodeOutOfService: "somebody who calls it out of service",
 }
 
@@ -39,7 +39,7 @@ func leaving(n *corev1.Node) string {
 	return ""
 }
 
-// bootID is a kubelet's word for its boot; empty if it can't be one, which proves no reboot.
+// bootID is the boot ID that the kubelet reports; empty if it can't be one, which proves no reboot.
 func bootID(said string) string {
 	if !marker.ValidToken(said) {
 		return ""

@@ -24,7 +24,7 @@ func attachedVolumes(ctx context.Context, client kubernetes.Interface, node stri
 	}
 	staying := map[string]bool{}
 	if len(before) == 0 {
-		// Pods don't come to a cordoned node, so what isn't theirs at first isn't later.
+		// Pods don't come to a cordoned node, so a volume that no pod there uses at first is used by none later.
 		if staying, err = volumesOfPods(ctx, client, node); err != nil {
 			return nil, "", err
 		}

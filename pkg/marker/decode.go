@@ -13,7 +13,7 @@ import (
 // Problem is one key that could not be read.
 type Problem struct {
 	Key Key
-	// Why is a sentence for people: what is wrong with the value. It is one printable line of at most
+	// Why is a sentence: what is wrong with the value. It is one printable line of at most
 	// MaxMessage bytes, also where it quotes the value.
 	Why string
 }
@@ -65,7 +65,7 @@ func Decode(annotations map[string]string) (Marks, []Problem) {
 		m.Failure.Broken = d.versions(KeyFailure, m.Failure.Broken)
 		m.Failure.Reason, m.Failure.Message = Clip(m.Failure.Reason, maxToken), Clip(m.Failure.Message, MaxMessage)
 	}
-	// History is for people, and no promise hangs on it: a broken one is dropped, not a reason to stop.
+	// No promise depends on the history: a broken one is dropped, not a reason to stop.
 	m.History = decodeHistory(annotations[string(KeyHistory)])
 	if v, ok := annotations[string(KeyWaitingFor)]; ok {
 		reason, message, _ := strings.Cut(Clip(v, maxToken+len(": ")+MaxMessage), ": ")
@@ -126,7 +126,7 @@ func (d *decoder) token(k Key) string {
 	return v
 }
 
-// ValidToken tells if s can be an id: 1 to 128 printable ASCII characters without space.
+// ValidToken reports whether s can be an id: 1 to 128 printable ASCII characters without space.
 func ValidToken(s string) bool {
 	if s == "" || len(s) > maxToken {
 		return false
@@ -212,7 +212,7 @@ func (d *decoder) report() Report {
 
 		ActivatedID: d.token2(KeyActivatedID),
 	}
-	// What is for people is made fit to be read; nothing is decided on it.
+	// What is only shown is made printable; nothing is decided on it.
 	build, _ := d.text(KeyOperatorVersion, maxToken)
 	r.OperatorVersion = Clip(build, maxToken)
 	if v, ok := d.text(KeyProtocol, maxToken); ok {

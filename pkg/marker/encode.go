@@ -98,7 +98,7 @@ func Diff(current map[string]string, want map[Key]string, w Writer) map[Key]*str
 	return diff
 }
 
-// Clip makes s a value that people read on a Node: one printable line of at most limit bytes.
+// Clip makes s a value that can be read on a Node: one printable line of at most limit bytes.
 func Clip(s string, limit int) string { return plain.Line(s, limit) }
 
 func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -8,7 +8,7 @@ const Prefix = "bottlerocket.aws/"
 // Key is a label or annotation key on a Node.
 type Key string
 
-// The keys. Table tells who writes each and what it says.
+// The keys. Table has the writer and the meaning of each.
 const (
 	KeyInterfaceVersion Key = Prefix + "updater-interface-version"
 	KeyPlatformVersion  Key = Prefix + "platform-version"
@@ -42,7 +42,7 @@ const (
 	KeyUpdateAvailable  Key = Prefix + "update-available"
 )
 
-// Writer is who may write a key. Every key has exactly one.
+// Writer is the component that may write a key. Every key has exactly one.
 type Writer string
 
 const (
@@ -114,7 +114,7 @@ func Keys(w Writer) []Key {
 // AnswerKeys returns the agent's keys that answer an intent; its others are facts, which are true whatever is asked.
 func AnswerKeys() []Key { return []Key{KeyActiveID, KeyActionState, KeyReason, KeyMessage} }
 
-// Owns tells if w is the writer of the annotation key.
+// Owns reports whether w is the writer of the annotation key.
 func Owns(w Writer, key string) bool {
 	for _, e := range table {
 		if string(e.Key) == key {

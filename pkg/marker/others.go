@@ -19,5 +19,5 @@ const OthersValue = "true"
 // AutoscalerMarks are those of the autoscalers.
 func AutoscalerMarks() []string { return []string{AnnotationScaleDown, AnnotationDisrupt} }
 
-// CanStandBefore tells if a value can be noted in Disruption.Before and put back as it was.
+// CanStandBefore reports whether a value can be noted in Disruption.Before and put back as it was.
 func CanStandBefore(value string) bool { return len(value) <= maxToken && utf8.ValidString(value) }

@@ -43,7 +43,7 @@ const (
 // States is the closed list of answers.
 func States() []State { return []State{StateBusy, StateReady, StateError} }
 
-// ReportReason is why an agent's answer is what it is, for the controller; the message beside it is for people.
+// ReportReason is why an agent's answer is what it is, for the controller; the message beside it is only shown.
 type ReportReason string
 
 const (
@@ -100,7 +100,7 @@ type Report struct {
 	ActiveID string
 	State    State
 	Reason   ReportReason
-	// Message is one line for people, at most MaxMessage bytes.
+	// Message is one line, at most MaxMessage bytes.
 	Message string
 
 	// Available is empty when nothing is offered.
@@ -131,7 +131,7 @@ func (r Report) Says(id string, state State, reason ReportReason) bool {
 type Disruption struct {
 	// Since is when the node was cordoned, by the controller's clock.
 	Since time.Time `json:"since"`
-	// WasUnschedulable: somebody else had cordoned the node, so it ends cordoned.
+	// WasUnschedulable: the node was cordoned before, so it ends cordoned.
 	WasUnschedulable bool `json:"wasUnschedulable"`
 	// Ready is the lastTransitionTime of the Ready condition that the soak counts from: another
 	// machine's clock, compared for change only.
@@ -140,7 +140,7 @@ type Disruption struct {
 	Soak *time.Time `json:"soak,omitempty"`
 	// Returned is when the node first came back, by the controller's clock.
 	Returned *time.Time `json:"returned,omitempty"`
-	// Before is what stood where our marks for others stand now, by their keys: a value, or nil for none.
+	// Before holds the values that the operator's labels and annotations for others replaced, by their keys: a value, or nil for none.
 	Before map[string]*string `json:"before,omitempty"`
 	// Workloads had Ready pods on the node before the drain, as kind/namespace/name, with how many Ready pods each had.
 	Workloads map[string]int `json:"workloads,omitempty"`

@@ -2,7 +2,7 @@ package marker
 
 import "golang.org/x/mod/semver"
 
-// ValidVersion tells if s is a semantic version (semver.org) as a Bottlerocket host writes it: all three
+// ValidVersion reports whether s is a semantic version (semver.org) as a Bottlerocket host writes it: all three
 // numbers, no leading v. apimachinery's parser is laxer in places and has no order of pre-releases.
 func ValidVersion(s string) bool {
 	v := "v" + s

@@ -69,7 +69,7 @@ func (p *plugin) acknowledge(ctx context.Context, o *acknowledgeOptions, version
 		if _, stands := data[version]; stands {
 			return nil, nil
 		}
-		// The key counts; what stands there is for people.
+		// The key counts; its value is only shown.
 		return new("acknowledged " + p.now().UTC().Format(time.RFC3339)), nil
 	})
 	if err != nil {

@@ -59,7 +59,7 @@ func (p *plugin) ask(ctx context.Context, client kubernetes.Interface, by *polic
 // refusal is what a controller says instead of a plan; nothing if it wasn't asked.
 func refusal(body []byte) []string {
 	var said struct{ Problems []string }
-	// Where it isn't this, the answer is somebody else's.
+	// Where it isn't this, the answer is not the leader's.
 	_ = json.Unmarshal(body, &said)
 	return said.Problems
 }

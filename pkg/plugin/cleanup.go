@@ -77,7 +77,7 @@ func (c *cleanup) describe(v *fleet.Node) {
 	}
 }
 
-// kept says which marks stay on a node that was taken out of service, because they may be somebody else's.
+// kept says which marks stay on a node that was taken out of service, because the operator may not have put them there.
 func (c *cleanup) kept(v *fleet.Node) string {
 	if !v.Disrupted() {
 		return ""
@@ -86,7 +86,7 @@ func (c *cleanup) kept(v *fleet.Node) string {
 	unreadable := slices.ContainsFunc(v.Problems, func(p marker.Problem) bool { return p.Key == marker.KeyDisruption })
 	if !unreadable {
 		if cordoned {
-			return "cordon kept, it is somebody else's"
+			return "cordon kept, it was there before"
 		}
 		return ""
 	}
@@ -105,7 +105,7 @@ func (c *cleanup) kept(v *fleet.Node) string {
 	if len(marks) == 0 {
 		return ""
 	}
-	return strings.Join(marks, ", ") + " kept, nobody can tell whose it is"
+	return strings.Join(marks, ", ") + " kept, it is not known what put it there"
 }
 
 // usersEntries returns which labels and annotations of a node users have set for the operator.

@@ -19,7 +19,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
 
-// completionTime is how long a person waits for a completion.
+// completionTime bounds a completion.
 const completionTime = 5 * time.Second
 
 // Which nodes a subcommand is for, by their labels and annotations.

@@ -17,7 +17,7 @@ import (
 type configKey struct{ namespace, name, key string }
 
 // change gives the key the value that edit returns for what the ConfigMap holds; nil leaves it as it is. It touches no
-// other key, makes a ConfigMap that is missing, and looks again at what somebody else wrote in between.
+// other key, makes a ConfigMap that is missing, and tries again after a conflict.
 func (k configKey) change(ctx context.Context, client kubernetes.Interface, dry *dryRun, edit func(data map[string]string) (*string, error)) (changed bool, err error) {
 	maps := client.CoreV1().ConfigMaps(k.namespace)
 	again := func(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }

@@ -39,13 +39,13 @@ func (p *plugin) lease(ctx context.Context, client kubernetes.Interface) (*coord
 	return lease, errors.Wrapf(err, "reading Lease %s/%s", p.namespace(), kube.LeaseName)
 }
 
-// holder is the name of the pod that a Lease names, and if it still leads, as far as this machine's clock tells.
+// holder is the name of the pod that a Lease names, and if it still leads, by this machine's clock.
 func holder(lease *coordinationv1.Lease, now time.Time) (pod string, leads bool) {
 	s := lease.Spec
 	if s.HolderIdentity == nil || *s.HolderIdentity == "" {
 		return "", false
 	}
-	// The part behind it tells apart two processes in one pod.
+	// The part behind it identifies a process within the pod.
 	pod = *s.HolderIdentity
 	if i := strings.LastIndex(pod, "_"); i >= 0 {
 		pod = pod[:i]

@@ -17,7 +17,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 )
 
-// fieldManager is who the API server says has written.
+// fieldManager is the name under which the API server records the writes.
 const fieldManager = "kubectl-bottlerocket"
 
 // oneArg says in which words a command takes one.

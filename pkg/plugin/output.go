@@ -74,7 +74,7 @@ func (e escaped) PrintObj(o runtime.Object, out io.Writer) error {
 // maxLine is how much is shown of a value, or of a line of words, in bytes.
 const maxLine = 1024
 
-// line is what others said, in one line.
+// line makes a text one printable line.
 func line(said string) string { return plain.Line(said, maxLine) }
 
 // table is aligned text, in which each cell is one line.
@@ -96,7 +96,7 @@ func (t *table) row(cells ...string) {
 	_, _ = io.WriteString(t.w, strings.Join(cells, "\t")+"\n")
 }
 
-// moment is a time for people, to the second only where that tells something.
+// moment formats a time, with seconds only if there are any.
 func moment(t time.Time) string {
 	switch t = t.UTC(); {
 	case t.IsZero():
@@ -107,7 +107,7 @@ func moment(t time.Time) string {
 	return t.Format("2006-01-02 15:04:05 MST")
 }
 
-// age is how long ago a time was.
+// age formats how long ago a time was.
 func age(now, t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -115,7 +115,7 @@ func age(now, t time.Time) string {
 	return duration.HumanDuration(max(now.Sub(t), 0))
 }
 
-// coming is a time that lies ahead.
+// coming formats a time that lies ahead.
 func coming(now, t time.Time) string {
 	if t.IsZero() {
 		return ""

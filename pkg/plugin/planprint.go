@@ -10,7 +10,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 )
 
-// printPlan prints a plan for people: what holds for all, then what starts, then who waits.
+// printPlan prints a plan as text: what holds for all, then what starts, then what waits.
 func printPlan(p *plan.Plan, out io.Writer, wide bool) error {
 	fmt.Fprintf(out, "Plan of %s by %s\n", moment(p.Time), line(p.Policy))
 	tell(out, append(p.Counts(), p.Troubles()...))

@@ -44,7 +44,7 @@ type Status struct {
 
 	Ready    bool `json:"ready"`
 	Cordoned bool `json:"cordoned"`
-	// OSVersion and BootID are the kubelet's word.
+	// OSVersion and BootID are reported by the kubelet.
 	OSVersion  string `json:"osVersion,omitempty"`
 	BootID     string `json:"bootID,omitempty"`
 	AgentReady bool   `json:"agentReady"`
@@ -152,7 +152,7 @@ func (p *plugin) status(ctx context.Context, o *statusOptions) error {
 	return nil
 }
 
-// wants tells if a node is asked for.
+// wants reports whether a node is asked for.
 func (o *statusOptions) wants(n *fleet.Node) bool {
 	return (len(o.names) == 0 || slices.Contains(o.names, n.Name)) && o.labels.Matches(labels.Set(n.Labels))
 }

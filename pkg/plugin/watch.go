@@ -73,7 +73,7 @@ func newWatched(client kubernetes.Interface, namespace string) *watched {
 	return w
 }
 
-// usual tells if a watch ended as watches do: it begins anew.
+// usual reports whether a watch ended as watches do: it begins anew.
 func usual(err error) bool {
 	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 )
 
-// tellOfThePolicy warns people, once, of a policy that can't be read and of versions that are stopped.
-func (t *Term) tellOfThePolicy(s fleet.Snapshot, out plan.Plan) {
+// announcePolicy writes an Event, once, about a policy that can't be read, warnings, and versions that are stopped.
+func (t *Term) announcePolicy(s fleet.Snapshot, out plan.Plan) {
 	if s.PolicyProblem != t.problem && s.PolicyProblem != "" {
 		t.c.Events.Notice(true, string(plan.ReasonPolicyUnreadable), s.PolicyProblem)
 	}
@@ -45,27 +45,27 @@ func (t *Term) tellOfThePolicy(s fleet.Snapshot, out plan.Plan) {
 // reasonPolicyDoubtful is of an Event alone: the policy allows what may not have been meant.
 const reasonPolicyDoubtful = "PolicyDoubtful"
 
-// reasonAdmissionPolicyMissing is of an Event alone: no admission policy holds the controller's account.
+// reasonAdmissionPolicyMissing is of an Event alone: no admission policy restricts the controller's account.
 const reasonAdmissionPolicyMissing = "AdmissionPolicyMissing"
 
-// telling is what people were told of a node: the reason, since when it has stood, and if it was a warning.
-type telling struct {
+// announced is the last Event about what a node waits for: the reason, since when it holds, and if it was a warning.
+type announced struct {
 	reason plan.Reason
 	since  time.Time
 	warned bool
 }
 
-// warnAfter is how long a reason that often passes by itself stands before people are warned of it.
+// warnAfter is how long a reason that often passes by itself holds before a warning is written.
 const warnAfter = 5 * time.Minute
 
-// tell tells people, once, of a reason that no step tells them of, and warns them of one that lasts.
-func (t *Term) tell(out plan.Plan, now time.Time) {
-	told := make(map[string]telling, len(t.told))
+// announceWaits writes an Event, once, about a troubling reason that no step has an Event of, and a warning if it lasts.
+func (t *Term) announceWaits(out plan.Plan, now time.Time) {
+	next := make(map[string]announced, len(t.announced))
 	for _, n := range out.Nodes {
-		before, known := t.told[n.UID]
+		before, known := t.announced[n.UID]
 		if known && (n.Reason.Passing() || n.Act != "" && t.troubled(n.UID)) {
-			// What people were told of may be over now, or found again. That goes for a write that is tried again, too.
-			told[n.UID] = before
+			// The reason may be over now, or found again. That goes for a write that is tried again, too.
+			next[n.UID] = before
 			continue
 		}
 		if !n.Reason.Troubling() {
@@ -73,11 +73,11 @@ func (t *Term) tell(out plan.Plan, now time.Time) {
 		}
 		same := known && before.reason == n.Reason
 		if !same {
-			before = telling{n.Reason, now, !n.Reason.Patient()}
+			before = announced{n.Reason, now, !n.Reason.Patient()}
 		}
 		switch {
 		case n.Act == intent.ActNote || n.Act != "" && same:
-			// A note tells people itself; an eviction pass is no news.
+			// A note has an Event of its own; an eviction pass is no news.
 		case n.Act != "":
 			continue
 		case !same:
@@ -87,18 +87,18 @@ func (t *Term) tell(out plan.Plan, now time.Time) {
 			before.warned = true
 			t.c.Events.Event(n.Node, n.UID, true, string(n.Reason), n.Message.String())
 		}
-		told[n.UID] = before
+		next[n.UID] = before
 	}
-	t.told = told
+	t.announced = next
 }
 
-// tellFor is for how long after a step it is told by a process that finds it on a Node and didn't take it.
-const tellFor = 10 * time.Minute
+// announceFor is for how long after a step a process that finds it on a Node, and didn't take it, writes its Event.
+const announceFor = 10 * time.Minute
 
-// tellOfSteps tells of the steps that Nodes show and that this process has told nothing of: the one that took them
-// died, or the answer to its write was lost.
-func (t *Term) tellOfSteps(s fleet.Snapshot) {
-	lately := func(at time.Time) bool { return s.Now.Sub(at).Abs() <= tellFor }
+// announceSteps writes the Events of steps that Nodes show and that this process has not announced: the one that took
+// them died, or the answer to its write was lost.
+func (t *Term) announceSteps(s fleet.Snapshot) {
+	lately := func(at time.Time) bool { return s.Now.Sub(at).Abs() <= announceFor }
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
 		last, ok := plan.LastShown(&n.Marks)
@@ -106,7 +106,7 @@ func (t *Term) tellOfSteps(s fleet.Snapshot) {
 			continue
 		}
 		id := n.UID + " " + last.ID()
-		if _, told := t.shown[id]; !told {
+		if _, known := t.shown[id]; !known {
 			t.shown[id] = last.At
 			t.c.Events.Once(id, n.Name, n.UID, alarms(last.Reason), string(last.Reason), last.Message())
 		}
@@ -114,8 +114,8 @@ func (t *Term) tellOfSteps(s fleet.Snapshot) {
 	maps.DeleteFunc(t.shown, func(_ string, at time.Time) bool { return !lately(at) })
 }
 
-// tellOfStep tells of a step that was carried out.
-func (t *Term) tellOfStep(step plan.Step) {
+// announceStep writes the Event of a step that was carried out.
+func (t *Term) announceStep(step plan.Step) {
 	if last, ok := step.Shown(); ok {
 		id := step.UID + " " + last.ID()
 		t.shown[id] = last.At

@@ -46,7 +46,7 @@ func TestPatientTelling(t *testing.T) {
 	at := time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
 	waits := func(after time.Duration, reason plan.Reason, act intent.Act) {
 		at = at.Add(after)
-		term.tell(plan.Plan{Nodes: []plan.Decision{{Node: "a", UID: "a", Reason: reason, Act: act}}}, at)
+		term.announceWaits(plan.Plan{Nodes: []plan.Decision{{Node: "a", UID: "a", Reason: reason, Act: act}}}, at)
 	}
 	waits(0, plan.ReasonEvictionBlocked, "")
 	waits(4*time.Minute, plan.ReasonEvictionBlocked, intent.ActDrain)
@@ -76,7 +76,7 @@ func TestStepsOnNodesAreTold(t *testing.T) {
 		n.Marks.History = []marker.Attempt{{Version: "1.2.0", Outcome: marker.OutcomeFailed, Reason: string(reason), Ended: at.Add(-ago)}}
 		return n
 	}
-	see := func(n fleet.Node) { term.tellOfSteps(fleet.Snapshot{Now: at, Nodes: []fleet.Node{n}}) }
+	see := func(n fleet.Node) { term.announceSteps(fleet.Snapshot{Now: at, Nodes: []fleet.Node{n}}) }
 	see(ended(11*time.Minute, plan.ReasonRolledBack))
 	assert.Equal(t, len(events.events), 0, "long ago")
 	lately := ended(9*time.Minute, plan.ReasonRolledBack)
@@ -84,7 +84,7 @@ func TestStepsOnNodesAreTold(t *testing.T) {
 	see(lately)
 	assert.DeepEqual(t, events.events, []string{"a RolledBack true"})
 	step := plan.Step{Node: "a", UID: "a", Act: intent.ActAbandon, Reason: plan.ReasonPaused, Change: &plan.Change{Marks: ended(0, plan.ReasonPaused).Marks}}
-	term.tellOfStep(step)
+	term.announceStep(step)
 	// A watch that lags still shows what was told before.
 	see(lately)
 	see(ended(0, plan.ReasonPaused))
@@ -117,7 +117,7 @@ func TestMissingAdmissionPolicyIsTold(t *testing.T) {
 			s.AdmissionProblem = notRestricted
 		}
 		out := planner.Plan(s, policy.DefaultSettings())
-		term.tellOfThePolicy(s, out)
+		term.announcePolicy(s, out)
 		return out.String()
 	}
 	const warning = "warning: no admission policy holds the controller's account"
