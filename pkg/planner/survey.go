@@ -28,8 +28,8 @@ type survey struct {
 	// disrupted is how many members hold a slot or show a disruption, and lent how many of these are Lost and left out by
 	// the limits. outOfService are disrupted, and not back.
 	disrupted, lent, outOfService int
-	// lost are those that are Lost, and overdue those that will be once this process has passed over them.
-	lost, overdue int
+	// overdue are those that are Lost, or will be once this process has passed over them.
+	overdue int
 	// staging is how many stage, and confirming how many are asked whether what they have staged stands.
 	staging, confirming int
 	// failed is on how many nodes each version failed, and names how many name it.
@@ -128,22 +128,13 @@ func (v *survey) count(m *member) {
 	}
 	lost, overdue, again := m.Lost()
 	v.wakeAt(again)
-	m.lost = lost
-	if lost {
-		v.lost++
-	}
-	if overdue {
-		v.overdue++
-	}
-	unreached, again := m.OutOfReach()
-	if !overdue {
+	if m.lost = lost; !overdue {
+		m.lost, again = m.OutOfReach()
 		v.wakeAt(again)
 	}
-	if unreached && !overdue {
-		v.lost++
+	if overdue || m.lost {
 		v.overdue++
 	}
-	m.lost = lost || unreached
 	v.countStaging(m)
 	v.countFailed(m, overdue)
 	v.names.add(m.OSVersion)
@@ -190,7 +181,7 @@ func (v *survey) countFailed(m *member, overdue bool) {
 
 // budget counts the members into the budgets. Up to maxLost Lost ones are left out.
 func (v *survey) budget() {
-	lending, unknown := 0, len(v.Slots)
+	unknown := len(v.Slots)
 	for i := range v.members {
 		m := &v.members[i]
 		if m.Slot {
@@ -200,13 +191,10 @@ func (v *survey) budget() {
 		claim := budget.Claim{Disrupted: m.Slot || m.Disrupted(), Away: m.away, Until: v.countsUntil(m)}
 		if claim.Disrupted {
 			v.disrupted++
-			if m.lost && lending < v.lost {
-				lending++
-				if lending <= v.maxLost() {
-					v.lent++
-					claim.Disrupted = false
-				}
-			}
+		}
+		if m.lost && v.lent < v.maxLost() {
+			v.lent++
+			claim.Disrupted = false
 		}
 		for _, s := range m.group.budgets {
 			s.Add(m.Node, m.Labelled() && m.Leaving == "", claim)
