@@ -22,25 +22,21 @@ func (p *planner) judgeGroup(g *group) {
 	var window *check.Window
 	g.Window = func() *check.Window {
 		if window == nil {
-			window = check.WindowAt(rules, p.Now, func(enough time.Duration) time.Duration { return p.takes(rules, enough) })
+			window = check.WindowAt(rules, p.Now, func() time.Duration { return p.takes(rules) })
 		}
 		return window
 	}
 }
 
 // takes is how long an update of a node with these rules takes: as long as the fleet's nodes were away when they were
-// updated last, and the soak of these rules. More than the deadlines allow is no measure, and where even that is within
-// enough nothing is measured.
-func (p *planner) takes(r *policy.Rules, enough time.Duration) time.Duration {
+// updated last, and the soak of these rules. More than the deadlines allow is no measure.
+func (p *planner) takes(r *policy.Rules) time.Duration {
 	hooks := policy.LongestHook(r.Hooks.AfterDrain) + policy.LongestHook(r.Hooks.BeforeUncordon)
-	most, soak := r.LongestDrain()+p.set.Deadlines.Reboot+p.set.Deadlines.Return+r.Volumes.Wait+hooks, r.Soak
+	most := r.LongestDrain() + p.set.Deadlines.Reboot + p.set.Deadlines.Return + r.Volumes.Wait + hooks
 	if len(r.Verify.Pods) > 0 {
 		most += r.Verify.Deadline
 	}
-	if most+soak <= enough {
-		return most + soak
-	}
-	return min(p.typical(), most) + soak
+	return min(p.typical(), most) + r.Soak
 }
 
 // typical is how long nine of ten nodes took, from the cordon to the beginning of the soak, when they were updated
@@ -85,7 +81,7 @@ type wave struct {
 
 // goesFirst says which group, and which node in it, a node waits for.
 func (p *planner) goesFirst(m *member, version string) plan.Refusal {
-	if m.group.policy == nil || len(m.group.policy.After) == 0 {
+	if m.group.policy == nil {
 		return plan.Refusal{}
 	}
 	w := wave{m.group, version, marker.CompareVersions(version, m.Marks.Report.Current) < 0}

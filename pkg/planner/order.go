@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -39,16 +40,15 @@ func (p *planner) candidate(i int) candidate {
 // however many they are, looking at them again keeps no other waiting. Then the oldest version first, those that are away
 // already, and by name.
 func order(all []candidate) {
-	ages, last := agesOf(all), 0
+	ages := agesOf(all)
 	for i := range all {
 		c := &all[i]
 		c.place = (c.rank*len(ages)+ages[c.OSVersion])*2 + 1
 		if c.away {
 			c.place--
 		}
-		last = max(last, c.place)
 	}
-	arrange(all, last, func(c *candidate) int { return c.place })
+	slices.SortFunc(all, func(a, b candidate) int { return cmp.Or(a.place-b.place, a.at-b.at) })
 }
 
 // agesOf numbers the versions that kubelets report from the oldest on, so that each is read once.
@@ -70,16 +70,12 @@ func agesOf(all []candidate) map[string]int {
 // spread turns those that come first alike into a round through the zones, which begins with the zone that has the
 // fewest disrupted nodes.
 func spread(alike []candidate, zones map[string]int) {
-	last := 0
 	for i := range alike {
 		c := &alike[i]
 		c.round = zones[c.Zone]
-		last = max(last, c.round)
 		zones[c.Zone]++
 	}
-	if len(zones) > 1 {
-		arrange(alike, last, func(c *candidate) int { return c.round })
-	}
+	slices.SortFunc(alike, func(a, b candidate) int { return cmp.Or(a.round-b.round, a.at-b.at) })
 }
 
 // disruptedIn counts the disrupted nodes by their zones.
@@ -91,27 +87,4 @@ func (p *planner) disruptedIn() map[string]int {
 		}
 	}
 	return zones
-}
-
-// arrange orders by a number from 0 to last, and leaves those that have the same as they stand. It counts: there may
-// be thousands, and few numbers.
-func arrange(all []candidate, last int, number func(*candidate) int) {
-	next, before, arranged := make([]int, last+2), 0, true
-	for i := range all {
-		n := number(&all[i])
-		next[n+1]++
-		before, arranged = n, arranged && before <= n
-	}
-	if arranged {
-		return
-	}
-	for at := range last {
-		next[at+1] += next[at]
-	}
-	from := slices.Clone(all)
-	for i := range from {
-		at := &next[number(&from[i])]
-		all[*at] = from[i]
-		*at++
-	}
 }

@@ -73,15 +73,12 @@ func (p *planner) next(i int) {
 	in := lifecycle.Input{View: m.View, AgentsReady: p.agents > 0, OthersOut: p.outOfService > 1 || p.outOfService == 1 && !m.OutOfService()}
 	switch m.Phase() {
 	case intent.PhaseDraining:
-		w := m.group.Window()
-		if in.WindowAgain = w.Again; m.Rules.WhenClosed == policy.Return && w.Open {
+		if w := m.group.Window(); m.Rules.WhenClosed == policy.Return && w.Open {
 			in.Closes = w.Ends
 		}
 		in.Recall = p.recall(m)
 	case intent.PhaseRebooting:
 		in.Recall = p.recall(m)
-	default:
-		// There is nothing to recall.
 	}
 	next := lifecycle.Of(&in)
 	p.take(i, next)
@@ -90,7 +87,6 @@ func (p *planner) next(i int) {
 		p.toStage = append(p.toStage, p.candidate(i))
 	case lifecycle.WantDisruption:
 		p.toDisrupt = append(p.toDisrupt, p.candidate(i))
-	case lifecycle.WantNothing:
 	}
 	if next.KeepsPlace {
 		p.takeRoom(m)

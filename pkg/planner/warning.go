@@ -26,7 +26,7 @@ func (p *planner) warn() {
 			continue
 		}
 		longest := check.Longest(r.Calendar)
-		if takes := p.takes(r, longest-1); takes >= longest {
+		if takes := p.takes(r); takes >= longest {
 			p.out.Warnings = append(p.out.Warnings, fmt.Sprintf("an update takes %s in %s, and no window of it is longer than %s: it starts whenever one is open",
 				takes.Round(time.Second), g.scope.Of(), longest))
 		}

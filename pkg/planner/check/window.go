@@ -19,8 +19,8 @@ type Window struct {
 	Again time.Time
 }
 
-// WindowAt looks at a calendar. takes is how long an update takes where there is less time than that.
-func WindowAt(r *policy.Rules, now time.Time, takes func(enough time.Duration) time.Duration) *Window {
+// WindowAt looks at a calendar. takes is how long an update takes.
+func WindowAt(r *policy.Rules, now time.Time, takes func() time.Duration) *Window {
 	w := &Window{State: r.Calendar.At(now)}
 	switch {
 	case w.Cause == window.CauseFrozen:
@@ -51,9 +51,8 @@ func WindowAt(r *policy.Rules, now time.Time, takes func(enough time.Duration) t
 
 // tooShort says why an update that begins now would not end before the window closes. What no window is long enough for
 // would never start: it does, and the plan warns of it.
-func tooShort(r *policy.Rules, now, ends time.Time, takes func(enough time.Duration) time.Duration) plan.Refusal {
-	left := ends.Sub(now)
-	if needs := takes(left); needs > left && needs < Longest(r.Calendar) {
+func tooShort(r *policy.Rules, now, ends time.Time, takes func() time.Duration) plan.Refusal {
+	if needs := takes(); needs > ends.Sub(now) && needs < Longest(r.Calendar) {
 		return plan.Refuse(plan.ReasonWindowTooShort, plan.Messagef("the window closes %s, and an update takes %s", plan.Clock(ends), needs).
 			Until(r.Calendar.At(ends).Opens))
 	}

@@ -31,17 +31,17 @@ func (v *View) unsuccessful(but int) *marker.Attempt {
 
 // tired is why the node has had enough attempts for now.
 func (v *View) tired() plan.Refusal {
-	until, count, within := time.Time{}, 0, time.Duration(0)
-	for _, limit := range []struct {
+	type limit struct {
 		count  int
 		within time.Duration
-	}{{attemptsSoon, v.Settings.Soon()}, {marker.HistoryLength, v.Settings.RetryMax}} {
-		a := v.unsuccessful(limit.count - 1)
-		if a == nil {
-			continue
-		}
-		if end := a.Ended.Add(limit.within); v.Now.Before(end) && end.After(until) {
-			until, count, within = end, limit.count, limit.within
+	}
+	var reached limit
+	var until time.Time
+	for _, l := range []limit{{attemptsSoon, v.Settings.Soon()}, {marker.HistoryLength, v.Settings.RetryMax}} {
+		if a := v.unsuccessful(l.count - 1); a != nil {
+			if end := a.Ended.Add(l.within); v.Now.Before(end) && end.After(until) {
+				until, reached = end, l
+			}
 		}
 	}
 	if until.IsZero() {
@@ -49,7 +49,7 @@ func (v *View) tired() plan.Refusal {
 	}
 	return plan.Refusal{Reason: plan.ReasonBackingOff, Again: until, Message: plan.Messagef(
 		"%d attempts without success within %s here, the last by %s; the next begins after %s, or at once with the annotation %s",
-		count, within, v.unsuccessful(0).Reason, plan.Clock(until), marker.KeyRetry).Dated().Until(until)}
+		reached.count, reached.within, v.unsuccessful(0).Reason, plan.Clock(until), marker.KeyRetry).Dated().Until(until)}
 }
 
 // Behind reports whether the node comes after the others: it failed, or had its turn a short while ago. So none is kept

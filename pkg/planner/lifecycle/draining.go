@@ -104,7 +104,6 @@ func (in *Input) askReboot(before plan.Look, r plan.Reason, message string) Next
 	if next.Step != nil {
 		next.Step.Before, next.Step.Eviction = before, &in.Rules.Eviction
 	}
-	next.Again = plan.Earliest(in.Now, next.Again, in.WindowAgain)
 	return next
 }
 
@@ -178,12 +177,7 @@ func drainOverdue(in *Input) Next {
 		return none(d.again)
 	}
 	// What could not be written to the node in that time is no failure of its drain.
-	next := in.abandon(plan.ReasonDrainDeadline, in.drainDeadline(), failedIf(in.WriteTrouble == nil))
-	next.Again = plan.Earliest(in.Now, next.Again, d.again)
-	if in.Drain != nil && in.evictionsSpent() {
-		next.Again = plan.Earliest(in.Now, next.Again, in.EvictedUntil)
-	}
-	return next
+	return in.abandon(plan.ReasonDrainDeadline, in.drainDeadline(), failedIf(in.WriteTrouble == nil))
 }
 
 // awaitBalancers lets load balancers have the time that they are given to send nothing to the node any more; those that

@@ -49,8 +49,6 @@ func (v *View) lost() deadline {
 		case v.podsUnwell(v.soaked()):
 			return v.deadline(v.soaked(), v.Rules.Verify.Deadline)
 		}
-	default:
-		// The host can't have begun to reboot.
 	}
 	return deadline{}
 }

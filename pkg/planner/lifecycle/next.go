@@ -15,8 +15,8 @@ type Input struct {
 	// Recall is why the policy, as it is now, returns a node that is out of service and has not begun to reboot.
 	Recall plan.Refusal
 	// Closes is when the window that is open closes, where the policy then returns what has not begun to reboot; zero if
-	// never. WindowAgain is when the window opens or closes next.
-	Closes, WindowAgain time.Time
+	// never.
+	Closes time.Time
 	// AgentsReady: an agent is Ready on some node. Where none is, the proxies are away, and no node is to blame.
 	AgentsReady bool
 	// OthersOut: another node is out of service, and it may be there that a workload's pods are missing.
@@ -83,9 +83,8 @@ func Of(in *Input) Next {
 		return verifying(in)
 	case intent.PhaseResetting:
 		return resetting(in)
-	default:
-		return in.stay(plan.ReasonAnnotationUnreadable, plan.Messagef("phase %s is none of a node's marks", phase))
 	}
+	return in.stay(plan.ReasonAnnotationUnreadable, plan.Messagef("phase %s is none of a node's marks", phase))
 }
 
 // rule looks at a node in one phase. It returns the node's next step; or none, with when that may change by the clock.
@@ -217,7 +216,6 @@ func (v *View) fence() Next {
 	case intent.PhaseResetting:
 		// The host may still have something activated: the wish to undo it stays, under a new id.
 		c = v.reset()
-	default:
 	}
 	return v.do(act, plan.ReasonSlotUnused, message, c).freeing(true)
 }

@@ -48,7 +48,7 @@ func stagingOverdue(in *Input) Next {
 		message += ": " + m.Report.Message
 	}
 	// What all agents lack is not this node's.
-	return in.abandon(plan.ReasonStagingDeadline, message, failedIf(in.AgentReady || in.AgentsReady))
+	return in.abandon(plan.ReasonStagingDeadline, message, failedIf(in.AgentsReady))
 }
 
 func awaitStaging(in *Input) Next {
