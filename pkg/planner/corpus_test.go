@@ -6,11 +6,16 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"gotest.tools/v3/assert"
 	"gotest.tools/v3/golden"
 
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/planner"
 )
 
@@ -69,4 +74,58 @@ func TestPlansOfTheCorpus(t *testing.T) {
 		}
 	}
 	golden.Assert(t, lines.String(), "plans.golden")
+}
+
+// TestNothingChangesBeforeWake: until a plan wants to be made again, the clock alone changes nothing of it (L1).
+func TestNothingChangesBeforeWake(t *testing.T) {
+	for seed := range uint64(1500) {
+		c := &choices{corpus(seed)}
+		set := c.settings()
+		if c.of(3) == 1 {
+			// That a window becomes too short is read at the next plan: it is one more reason not to start.
+			set.Calendar, set.FitWindow = nightly(t, "15 */2 * * *", time.Hour), false
+		}
+		s := c.fleet()
+		s.Nodes, s.FirstSeen[v3] = s.Nodes[:min(len(s.Nodes), 1+int(seed%3))], now
+		for i := range s.Nodes {
+			soon := now.Add(time.Duration(1+c.of(40)) * time.Minute)
+			twists := []change{
+				func(*fleet.Node) {}, refused(time.Minute), refused(20 * time.Minute), asking, writtenAgain, agentLost(time.Minute), awaySince(170 * time.Minute),
+				drain(fleet.Drain{Remaining: 1, Blocked: "x", Next: soon}), drain(fleet.Drain{Failed: "x", Next: soon}),
+				looked(fleet.Checked{For: fleet.CheckVolumes, Problem: "v", Next: soon}), looked(fleet.Checked{For: fleet.CheckPods, Problem: "p", Next: soon}),
+				looked(fleet.Checked{For: fleet.CheckWorkloads, Problem: "w", Next: soon}), looked(fleet.Checked{For: fleet.CheckBaseline, Failed: "w", Next: soon}),
+				func(n *fleet.Node) { n.Evicted, n.EvictedUntil = 10000, soon }, func(n *fleet.Node) { n.TakenOut = now.Add(-time.Minute) },
+			}
+			for range 2 {
+				twists[c.of(len(twists))](&s.Nodes[i])
+			}
+		}
+		for range 10 {
+			out := carryOut(&s, set)
+			for later := s; ; {
+				later.Now = later.Now.Add(later.Now.Sub(s.Now) + time.Second)
+				if !out.Wake.IsZero() && !later.Now.Before(out.Wake) {
+					later.Now = out.Wake.Add(-1)
+				}
+				if last := planner.Plan(later, set); !slices.EqualFunc(out.Nodes, last.Nodes, saysTheSame) {
+					t.Errorf("seed %d, by %s:\n%s\nand %s later:\n%s", seed, out.Wake, out, later.Now.Sub(s.Now), last)
+				}
+				if later.Now.Equal(out.Wake.Add(-1)) || later.Now.Sub(s.Now) > 100*time.Hour {
+					break
+				}
+			}
+			if s.Now = out.Wake; s.Now.IsZero() {
+				break
+			}
+		}
+	}
+}
+
+// saysTheSame reports whether two decisions are the same, but for what a step would say that can't be written now.
+func saysTheSame(a, b plan.Decision) bool {
+	says := func(d plan.Decision) string {
+		message, _, _ := strings.Cut(d.Message.String(), "; what waits")
+		return verdict(d) + message
+	}
+	return says(a) == says(b)
 }

@@ -374,11 +374,17 @@ func drainedOrAlone(t *testing.T, s fleet.Snapshot, set policy.Settings, out pla
 
 // converges carries plans out, with agents that don't answer, at one moment of the clock: soon nothing is left to do.
 func converges(t *testing.T, s fleet.Snapshot, set policy.Settings) {
+	if out := carryOut(&s, set); slices.ContainsFunc(out.Steps, changes) {
+		t.Errorf("still something to do:\n%s", out)
+	}
+}
+
+func carryOut(s *fleet.Snapshot, set policy.Settings) plan.Plan {
 	s.Nodes = slices.Clone(s.Nodes)
 	for round := range 8 {
-		out := planner.Plan(s, set)
+		out := planner.Plan(*s, set)
 		if !slices.ContainsFunc(out.Steps, changes) {
-			return
+			return out
 		}
 		for _, step := range out.Steps {
 			if step.TakesSlot {
@@ -410,7 +416,7 @@ func converges(t *testing.T, s fleet.Snapshot, set policy.Settings) {
 			}
 		}
 	}
-	t.Errorf("still something to do:\n%s", planner.Plan(s, set))
+	return planner.Plan(*s, set)
 }
 
 // changes tells if a step does something but to evict pods.

@@ -62,8 +62,6 @@ func (p *planner) disrupt(c *candidate) {
 				p.out.ByOthers--
 			}
 		}
-	default:
-		// A look takes nothing yet.
 	}
 	if !m.Slot {
 		p.takeRoom(m)
