@@ -2,6 +2,7 @@ package planner_test
 
 import (
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -92,4 +93,20 @@ func TestAlertsStopNothingUnderWay(t *testing.T) {
 	assert.Equal(t, verdict(draining), "Draining Reboot RebootRequested")
 	assert.Equal(t, verdict(soaked), "Verifying Finish Updated")
 	assert.Assert(t, !out.AskAlerts)
+}
+
+// Three alerts are named, and that there are others.
+func TestAlertsAreNamed(t *testing.T) {
+	set := policy.DefaultSettings()
+	set.Alerts.URL = "http://prometheus"
+	s := fleetOf([]fleet.Node{node("a", offered(v2))})
+	s.Alerts = &fleet.Alerts{At: now, URL: set.Alerts.URL}
+	for names, want := range map[string]string{"A B C": "A, B, C", "A A B": "A, B", "A B C D": "A, B, C and others"} {
+		s.Alerts.Standing = nil
+		for _, name := range strings.Fields(names) {
+			s.Alerts.Standing = append(s.Alerts.Standing, fleet.Alert{Name: name})
+		}
+		got, _ := find(t, planner.Plan(s, set), "a")
+		assert.Equal(t, got.Message.Waiting(got.Reason, now).Message, "1.2.0 is available; alerts are firing: "+want+" (at 2026-09-20 10:00:00 UTC)")
+	}
 }

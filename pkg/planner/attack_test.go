@@ -86,6 +86,7 @@ func TestAttackAges(t *testing.T) {
 	// L1: the last node that could go to a version, or the only one, is no liar but the one that it concerns.
 	assert.DeepEqual(t, plan(node("a", offered(v2)), node("b", runs(v3)), node("c", runs(v3))).Saw, []string{v2, v3})
 	assert.DeepEqual(t, plan(node("a", offered(v2))).Saw, []string{v2})
+	assert.DeepEqual(t, plan(node("a", runs(v2)), node("b")).Saw, []string{v2})
 }
 
 // An agent that calls an update failed which its kubelet shows well takes nothing from the version (S10).

@@ -29,6 +29,8 @@ func TestWhomAFailureCountsAgainst(t *testing.T) {
 		{"the agent did not stage it in time", []change{preparing, issued(2 * time.Hour)}, plan.ReasonStagingDeadline, false},
 		{"what was staged is gone: the power was lost before the cordon", []change{prepared, answers(marker.StateError, "gone")}, plan.ReasonStagingFailed, false},
 		{"the node could not be drained", []change{draining, drain(fleet.Drain{Remaining: 1}), cordonedSince(time.Hour)}, plan.ReasonDrainDeadline, false},
+		{"a pod on it can't be evicted", []change{draining, drain(fleet.Drain{Remaining: 1, Unevictable: "x"})}, plan.ReasonEvictionRefused, false},
+		{"what was staged is gone in the drain", []change{draining, answers(marker.StateError, "gone")}, plan.ReasonStagingFailed, false},
 		{"the agent was away during the drain", []change{draining, agentLost(time.Hour)}, plan.ReasonAgentLost, false},
 		{"the agent did not begin the reboot", []change{rebooting, issued(time.Hour)}, plan.ReasonRebootDeadline, false},
 		{"the activation failed: repository, disk or lock", []change{busy, answers(marker.StateError, "Metadata error")}, plan.ReasonRebootFailed, false},
@@ -120,13 +122,17 @@ func TestDrainThatNothingLed(t *testing.T) {
 	}
 }
 
-// Where no agent at all is Ready the proxies are away: a drained node is given back, and that is no failure of it.
+// Where no agent at all is Ready the proxies are away: an attempt is given up, and that is no failure of the node.
 func TestNoAgentIsReady(t *testing.T) {
-	for _, others := range []bool{true, false} {
-		n := node("a", draining, agentLost(time.Hour))
-		b := node("b", func(n *fleet.Node) { n.AgentReady = others })
-		_, step := find(t, planner.Plan(fleetOf([]fleet.Node{n, b}, "a"), policy.DefaultSettings()), "a")
-		assert.Equal(t, step.Reason, plan.ReasonAgentLost)
-		assert.Equal(t, step.Change.Marks.Failure != nil, others)
+	for reason, changes := range map[plan.Reason][]change{
+		plan.ReasonAgentLost:       {draining, agentLost(time.Hour)},
+		plan.ReasonStagingDeadline: {preparing, issued(time.Hour), agentAway},
+	} {
+		for _, others := range []bool{true, false} {
+			b := node("b", func(n *fleet.Node) { n.AgentReady = others })
+			_, step := find(t, planner.Plan(fleetOf([]fleet.Node{node("a", changes...), b}), policy.DefaultSettings()), "a")
+			assert.Equal(t, step.Reason, reason)
+			assert.Equal(t, step.Change.Marks.Failure != nil, others)
+		}
 	}
 }

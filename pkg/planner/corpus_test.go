@@ -17,6 +17,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/planner"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
 
 // corpus is what a fuzzer of plans begins with.
@@ -83,7 +84,7 @@ func TestNothingChangesBeforeWake(t *testing.T) {
 		set := c.settings()
 		if c.of(3) == 1 {
 			// That a window becomes too short is read at the next plan: it is one more reason not to start.
-			set.Calendar, set.FitWindow = nightly(t, "15 */2 * * *", time.Hour), false
+			set.Calendar, set.FitWindow, set.WhenClosed = nightly(t, "15 */2 * * *", time.Hour), false, []policy.Ending{policy.Return, policy.Finish}[c.of(2)]
 		}
 		s := c.fleet()
 		s.Nodes, s.FirstSeen[v3] = s.Nodes[:min(len(s.Nodes), 1+int(seed%3))], now

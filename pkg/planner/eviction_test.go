@@ -1,6 +1,7 @@
 package planner_test
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -43,6 +44,7 @@ func TestDrainThatDoesNotEnd(t *testing.T) {
 			s, step := find(t, planner.Plan(fleetOf([]fleet.Node{n, node("b")}), tc.set), "a")
 			assert.Equal(t, verdict(s), tc.want)
 			assert.Equal(t, step != nil && step.Force, tc.force)
+			assert.Equal(t, step != nil && step.Most == math.MaxInt, tc.force, "force has no limit")
 			if s.Act == "Drain" || s.Act == "Reboot" {
 				assert.Assert(t, step.Eviction != nil)
 			}

@@ -54,6 +54,7 @@ func planOf(t *testing.T, set func(*policy.Settings), changes ...change) (plan.D
 func TestHooks(t *testing.T) {
 	after, before := "after-drain.", "before-uncordon."
 	empty := drain(fleet.Drain{Next: now.Add(time.Hour)})
+	watched := func(n *fleet.Node) { n.WatchedSince = now }
 	for _, tc := range []struct {
 		name    string
 		changes []change
@@ -69,6 +70,8 @@ func TestHooks(t *testing.T) {
 		{"an answer beats the deadline", []change{draining, empty, asked(after, time.Hour), hooksAnswered(quorum, released)}, "Draining Reboot RebootRequested"},
 		{"too late, and ignored", []change{draining, empty, asked(after, 10*time.Minute), hooksAnswered(released)}, "Draining Reboot RebootRequested"},
 		{"what hooks take is not the drain's", []change{draining, empty, asked(after, time.Minute), cordonedSince(2 * time.Hour)}, "Draining wait HookAwaited"},
+		{"their time is waited for an agent too", []change{draining, empty, asked(after, 39*time.Minute), agentAway, watched}, "Draining wait AgentNotReady"},
+		{"and no longer", []change{draining, empty, asked(after, 40*time.Minute), agentAway, watched}, "Draining Abandon DrainDeadline"},
 		{"a pause ends it", []change{draining, empty, asked(after, time.Minute), paused}, "Draining Abandon Paused"},
 		{"a human's hand too", []change{draining, empty, asked(after, time.Minute), schedulable}, "Draining Abandon UncordonedByUser"},
 		{"rebooted by somebody meanwhile", []change{draining, empty, asked(after, time.Minute), func(n *fleet.Node) { n.BootID = "b2" }}, "Draining Reboot RebootedEarly"},

@@ -32,12 +32,14 @@ func TestOneNode(t *testing.T) {
 		{"what runs is offered", []change{offered(v1)}, "UpToDate wait UpToDate"},
 		{"another build of what runs is not newer", []change{offered(v1 + "+b")}, "UpToDate wait UpToDate"},
 		{"a lower version is never a target", []change{offered("1.0.0")}, "Waiting wait LowerVersionOffered"},
+		{"also one that failed here", []change{offered("1.0.0"), failedOnce(time.Hour, "1.0.0")}, "Waiting wait LowerVersionOffered"},
 		{"an update is offered", []change{offered(v2)}, "Waiting Stage UpdateAvailable"},
 		{"a paused node starts nothing (S6)", []change{offered(v2), paused}, "Waiting wait Paused"},
 		{"no agent, no start", []change{offered(v2), agentAway}, "Waiting wait AgentNotReady"},
 		{"an agent that hasn't answered yet", []change{offered(v2), unanswered}, "Waiting wait AgentNotReady"},
 		{"an agent that doesn't say what runs", []change{offered(v2), with(func(n *fleet.Node) { n.Marks.Report.Current = "" })}, "Waiting wait AgentNotReady"},
 		{"two updaters on one node", []change{offered(v2), answers(marker.StateError, "x"), because(marker.ReasonAnotherUpdater)}, "Waiting wait AnotherUpdater"},
+		{"an update that its Node tells nothing of", []change{answers(marker.StateError, "x"), because(marker.ReasonUnrequestedActivation)}, "Waiting wait AnotherUpdater"},
 		{"an agent in trouble", []change{offered(v2), answers(marker.StateError, "x")}, "Waiting wait HostError"},
 		{"a kubelet that isn't Ready", []change{offered(v2), notReady}, "Waiting wait NodeNotReady"},
 		{"a version that failed here waits", []change{offered(v2), failedOnce(time.Minute, v2)}, "Waiting wait BackingOff"},
@@ -69,6 +71,8 @@ func TestOneNode(t *testing.T) {
 		{"staged lately", []change{prepared, issued(10 * time.Minute)}, "Staged Cordon Cordoned"},
 		{"staged for so long that its repository may be gone (issue 14, 1)", []change{prepared, issued(10*time.Minute + time.Second)}, "Staged Confirm Confirming"},
 		{"asked whether that stands", []change{confirming}, "Staging wait Confirming"},
+		{"what the agent said before is no answer", []change{confirming, with(func(n *fleet.Node) { n.Marks.Report.Message = "x" })}, "Staging wait Confirming"},
+		{"nor is that it is busy", []change{confirming, answers(marker.StateBusy, "")}, "Staging wait Confirming"},
 		{"asked a while ago, and confirmed", []change{confirming, answers(marker.StateReady, ""), issued(30 * time.Minute)}, "Staged Cordon Cordoned"},
 		{"confirmed long ago", []change{confirming, answers(marker.StateReady, ""), issued(31 * time.Minute)}, "Staged Confirm Confirming"},
 		{"an agent that doesn't know the question is not asked", []change{prepared, issued(time.Hour), with(func(n *fleet.Node) { n.Marks.Report.Protocol = 1 })}, "Staged Cordon Cordoned"},
@@ -100,6 +104,7 @@ func TestOneNode(t *testing.T) {
 		{"drained without an agent", []change{draining, drain(fleet.Drain{Next: now.Add(time.Second)}), agentAway}, "Draining wait AgentNotReady"},
 		{"the agent has been away for long", []change{draining, agentLost(2 * time.Minute)}, "Draining Abandon AgentLost"},
 		{"away for less it may come back", []change{draining, agentLost(2*time.Minute - time.Second)}, "Draining Drain Draining"},
+		{"drained, no limit of evictions is in the way", []change{draining, drain(fleet.Drain{}), agentAway, with(func(n *fleet.Node) { n.Evicted = 1000 })}, "Draining Drain AgentNotReady"},
 		{"of a node that isn't Ready the agent is none of the causes", []change{draining, agentLost(time.Hour), notReady}, "Draining Drain Draining"},
 		{"and not at first sight", []change{draining, agentLost(time.Hour), firstLook}, "Draining Drain Draining"},
 		{"asked to reboot, the agent has been away for long", []change{rebooting, agentLost(2 * time.Minute)}, "Rebooting Abandon AgentLost"},
@@ -122,7 +127,8 @@ func TestOneNode(t *testing.T) {
 		{"never begun", []change{rebooting, issued(time.Hour)}, "Rebooting Abandon RebootDeadline"},
 		{"busy is not given back, by a pause", []change{busy, paused}, "Rebooting wait Rebooting"},
 		{"nor by a human's hand", []change{busy, schedulable}, "Rebooting wait Rebooting"},
-		{"nor by the deadline: Lost", []change{busy, issued(time.Hour)}, "Lost wait Lost"},
+		{"nor by the deadline: Lost", []change{busy, issued(30 * time.Minute)}, "Lost wait Lost"},
+		{"and not before", []change{busy, issued(30*time.Minute - time.Second)}, "Rebooting wait Rebooting"},
 		{"not at first sight", []change{busy, issued(time.Hour), firstLook}, "Rebooting wait Rebooting"},
 		{"rebooted, and the agent never says so", []change{rebooting, issued(time.Hour), with(func(n *fleet.Node) { n.BootID = "b2" })}, "Lost wait Lost"},
 
@@ -132,7 +138,8 @@ func TestOneNode(t *testing.T) {
 		{"the kubelet shows the old boot", []change{back(v2), with(func(n *fleet.Node) { n.BootID = "b1" })}, "Returning wait Returning"},
 		{"the kubelet shows another version", []change{back(v2), with(func(n *fleet.Node) { n.OSVersion = v1 })}, "Returning wait Returning"},
 		{"not Ready yet", []change{back(v2), notReady}, "Returning wait Returning"},
-		{"never Ready", []change{back(v2), notReady, issued(time.Hour)}, "Lost wait Lost"},
+		{"never Ready", []change{back(v2), notReady, issued(45 * time.Minute)}, "Lost wait Lost"},
+		{"within its time", []change{back(v2), notReady, issued(45*time.Minute - time.Second)}, "Returning wait Returning"},
 		{"ready is claimed on another version", []change{back(v2), with(func(n *fleet.Node) { n.OSVersion, n.Marks.Report.Current = v1, v1 })}, "Returning wait Returning"},
 		{"and that isn't waited for without limit (L2)", []change{back(v2), issued(time.Hour), with(func(n *fleet.Node) { n.OSVersion, n.Marks.Report.Current = v1, v1 })}, "Lost wait Lost"},
 		{"rolled back", []change{back(v1)}, "Returning Return RolledBack"},
@@ -148,7 +155,8 @@ func TestOneNode(t *testing.T) {
 		{"unwell and cordoned again", []change{verifying(time.Second), notReady, cordoned, with(func(n *fleet.Node) { n.Marks.Disruption.Soak = nil })}, "Verifying wait NotReadyAfterUpdate"},
 		{"for too long", []change{verifying(time.Second), issued(time.Hour), notReady, cordoned, with(func(n *fleet.Node) { n.Marks.Disruption.Soak = nil })}, "Lost wait Lost"},
 		{"a Lost node is cordoned first", []change{verifying(time.Second), issued(time.Hour), notReady}, "Verifying Recordon NotReadyAfterUpdate"},
-		{"a node that comes and goes is Lost too, and its soak runs on", []change{verifying(time.Second), issued(time.Hour)}, "Lost wait Soaking"},
+		{"a node that comes and goes is Lost too, and its soak runs on", []change{verifying(time.Second), issued(16 * time.Minute)}, "Lost wait Soaking"},
+		{"not within its time", []change{verifying(time.Second), issued(16*time.Minute - time.Second)}, "Verifying wait Soaking"},
 		{"and ends", []change{verifying(time.Minute), issued(time.Hour)}, "Verifying Finish Updated"},
 		{"the witnesses part", []change{verifying(time.Minute), with(func(n *fleet.Node) { n.Marks.Report.BootID = "b3" })}, "Verifying wait Returning"},
 		{"for too long, too", []change{verifying(time.Minute), issued(time.Hour), with(func(n *fleet.Node) { n.Marks.Report.BootID = "b3" })}, "Lost wait Lost"},
@@ -248,4 +256,40 @@ func TestLostIsNotTakenBack(t *testing.T) {
 	assert.Assert(t, step == nil, "%+v", step)
 	_, step = find(t, planner.Plan(fleetOf([]fleet.Node{node("a", lost, firstLook, issued(time.Minute))}), policy.DefaultSettings()), "a")
 	assert.Assert(t, step != nil && step.Change.Marks.Waiting.Reason == string(plan.ReasonRebooting), "%+v", step)
+	for ago, taken := range map[time.Duration]bool{time.Minute: true, 5 * time.Minute: false} {
+		_, step = planOf(t, withHooks, back(v2), asked("before-uncordon.", ago), firstLook, func(n *fleet.Node) { n.Marks.Waiting.Reason = string(plan.ReasonLost) })
+		assert.Assert(t, taken == (step != nil), "a hook that is silent for %s: %+v", ago, step)
+	}
+}
+
+// What is awaited, and what an attempt ended by, is said in words that tell one cause from another (S9).
+func TestWhatIsSaid(t *testing.T) {
+	evicted := func(n *fleet.Node) { n.Evicted = 1000 }
+	for _, tc := range []struct {
+		changes []change
+		want    string
+	}{
+		{[]change{back(v2), with(func(n *fleet.Node) { n.BootID = "b1" })}, "the kubelet has not reported the new boot yet"},
+		{[]change{back(v2), with(func(n *fleet.Node) { n.BootID = "" })}, "the kubelet has not reported the new boot yet"},
+		{[]change{back(v2), with(func(n *fleet.Node) { n.Marks.Report.BootID = "b3" })}, "agent and kubelet do not name the same boot yet"},
+		{[]change{back(v2), with(func(n *fleet.Node) { n.OSVersion = v1 })}, `the kubelet reports version "1.1.0", the agent "1.2.0"`},
+		{[]change{back(v2), runs(v1)}, "the agent calls 1.1.0 an update to 1.2.0"},
+		{[]change{back(v2), notReady}, "the kubelet says that the node is not Ready yet"},
+		{[]change{preparing, issued(time.Hour)}, "the agent did not stage 1.2.0 within 45m0s"},
+		{[]change{preparing, issued(time.Hour), answers(marker.StateBusy, "locked")}, "the agent did not stage 1.2.0 within 45m0s: locked"},
+		{[]change{preparing, issued(time.Hour), answers(marker.StateNone, "old")}, "the agent did not stage 1.2.0 within 45m0s"},
+		{[]change{confirming, issued(time.Hour)}, "the agent did not confirm 1.2.0 within 30m0s"},
+		{[]change{preparing, offered("")}, "1.2.0 is not offered any more"},
+		{[]change{preparing, offered(v3)}, "1.3.0 is offered instead of 1.2.0"},
+		{[]change{preparing, paused}, "paused: no reason given"},
+		{[]change{preparing, paused, with(func(n *fleet.Node) { n.Marks.PausedReason = "a fair" })}, "paused: a fair"},
+		{[]change{draining, drain(fleet.Drain{Remaining: 1, Awaited: "a job"}), evicted}, "1000 pods were evicted from the node within an hour, the most " +
+			"that drain.evictionsPerHour allows: look for a pod that comes back to the node each time, or raise the limit"},
+		{[]change{draining, cordonedSince(time.Hour), drain(fleet.Drain{Remaining: 1, Awaited: "a job"}), evicted}, "not drained within 30m0s: " +
+			"1000 pods were evicted from the node within an hour, the most that drain.evictionsPerHour allows: look for a pod that comes back to the node each time, or raise the limit"},
+		{[]change{answers(marker.StateError, "x"), because(marker.ReasonAnotherUpdater)}, "x; a reboot, or taking that back on the host, ends it"},
+	} {
+		got, _ := planOf(t, func(*policy.Settings) {}, tc.changes...)
+		assert.Check(t, got.Message.String() == tc.want, "%s", got.Message)
+	}
 }

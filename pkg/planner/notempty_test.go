@@ -54,6 +54,7 @@ func TestLatePods(t *testing.T) {
 			d := node("a", tc.changes...).Marks.Disruption
 			if step != nil && step.Change != nil {
 				d = step.Change.Marks.Disruption
+				assert.Assert(t, d == nil || step.Change.Marks.Waiting.Reason == string(standing.Reason), "the node says why it waits")
 			}
 			assert.Equal(t, d != nil && d.NotEmpty != nil, tc.late)
 			assert.Equal(t, d != nil && (d.Drained != nil || d.Asked != nil), tc.waits)

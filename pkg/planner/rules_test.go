@@ -2,6 +2,7 @@ package planner_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -390,4 +391,39 @@ func TestActivatedAgainAndAgain(t *testing.T) {
 	waits := node("a", rebooting, answers(marker.StateBusy, "Metadata error: timed out"), because(marker.ReasonRepositoryUnavailable))
 	got, _ := find(t, planner.Plan(fleetOf([]fleet.Node{waits, node("b")}, "a"), policy.DefaultSettings()), "a")
 	assert.Equal(t, got.Message.String(), "the agent activates "+v2+" again and again, since the host says: Metadata error: timed out")
+}
+
+// A version that failed on too many nodes is told of while some node in the operator's care would go to it.
+func TestStoppedVersionIsToldOf(t *testing.T) {
+	failed := node("a", failedOnce(time.Hour, v2), offered(v3))
+	set := policy.DefaultSettings()
+	set.MaxFailed = policy.Count(1)
+	for _, tc := range []struct {
+		name    string
+		changes []change
+		told    bool
+	}{
+		{"none is offered it", nil, false},
+		{"one is", []change{offered(v2)}, true},
+		{"one is on its way", []change{preparing, offered(v3)}, true},
+		{"one is there", []change{runs(v2), offered(v2)}, false},
+		{"one is not in our care", []change{offered(v2), unlabelled}, false},
+	} {
+		out := planner.Plan(fleetOf([]fleet.Node{failed, node("b", tc.changes...)}), set)
+		assert.Check(t, tc.told == (len(out.Stopped) == 1 && out.Stopped[0].Version == v2), "%s: %v", tc.name, out.Stopped)
+	}
+}
+
+// An update takes as long as nine of ten nodes took.
+func TestHowLongAnUpdateTakes(t *testing.T) {
+	set := policy.DefaultSettings()
+	set.Drain, set.Calendar = 4*time.Hour, nightly(t, "0 8 * * *", 2*time.Hour+30*time.Minute)
+	for n, want := range map[int]string{1: "31m0s", 9: "39m0s", 10: "39m0s", 11: "40m0s", 20: "48m0s"} {
+		nodes := []fleet.Node{node("a", prepared)}
+		for i := range n {
+			nodes = append(nodes, node(fmt.Sprint("b", i), updated(time.Hour, time.Duration(31+i)*time.Minute)))
+		}
+		got, _ := find(t, planner.Plan(fleetOf(nodes), set), "a")
+		assert.Check(t, strings.HasSuffix(got.Message.String(), " an update takes "+want), "%d: %s", n, got.Message)
+	}
 }

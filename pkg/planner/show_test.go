@@ -50,6 +50,12 @@ func TestShowGroups(t *testing.T) {
 	for _, g := range planner.Show(s, set).Groups {
 		assert.Equal(t, *g.Paused, "moving")
 	}
+	// Nothing that has begun, or begins now, waits for a window.
+	set.Calendar, set.WhenClosed, set.Pause = nightly(t, "0 22 * * *", time.Hour), policy.Finish, nil
+	for name, waits := range map[string]bool{"e": false, "f": false, "g": false, "h": true} {
+		d, _ := find(t, planner.Show(fleetOf(append(s.Nodes, node("h", prepared)), "e"), set), name)
+		assert.Equal(t, d.NotBefore.IsZero(), !waits, name)
+	}
 	assert.Assert(t, planner.Show(fleetOf(nil), set).Steps != nil, "nothing is a list too")
 }
 

@@ -22,6 +22,13 @@ func broken(n *fleet.Node) {
 	n.Marks.Disruption = &marker.Disruption{}
 }
 
+// givenUp is a node whose last attempt ended without success.
+func givenUp(ago time.Duration) change {
+	return func(n *fleet.Node) {
+		n.Marks.History = []marker.Attempt{{Version: v2, Outcome: marker.OutcomeAbandoned, Ended: now.Add(-ago)}}
+	}
+}
+
 func inZones(s policy.Settings, t policy.Topology) policy.Settings {
 	s.Topology = []policy.Topology{t}
 	return s
@@ -79,6 +86,15 @@ func TestStart(t *testing.T) {
 
 		{"never failed first", limit(1, 10, 1), []fleet.Node{node("a", prepared, failedOnce(0, v1)), node("b", prepared), node("c")}, nil,
 			map[string]string{"a": "wait UnavailableLimit", "b": "Cordon Cordoned"}},
+		{"what was given up lately comes later", limit(1, 10, 1), []fleet.Node{node("a", prepared, givenUp(time.Minute)), node("b", prepared), node("c")}, nil,
+			map[string]string{"a": "wait UnavailableLimit", "b": "Cordon Cordoned"}},
+		{"and what was long ago doesn't", limit(1, 10, 1), []fleet.Node{node("a", prepared, givenUp(48*time.Hour)), node("b", prepared), node("c")}, nil,
+			map[string]string{"a": "Cordon Cordoned", "b": "wait UnavailableLimit"}},
+		{"what others took out of service is staged first", limit(1, 1, 1), []fleet.Node{node("a", stage), node("b", stage, cordoned), node("c")}, nil,
+			map[string]string{"a": "wait StagingLimit", "b": "Stage UpdateAvailable"}},
+		{"the controller's node waits for those that are asked in this pass", limit(3, 10, 1),
+			[]fleet.Node{node("a", prepared, controller), node("b", prepared, issued(time.Hour)), node("c")}, nil,
+			map[string]string{"a": "wait ControllerLast", "b": "Confirm Confirming"}},
 		{"the controller's own node last", limit(1, 10, 1), []fleet.Node{node("a", prepared, controller), node("b", prepared), node("c")}, nil,
 			map[string]string{"a": "wait UnavailableLimit", "b": "Cordon Cordoned"}},
 		{"even after those that failed", limit(1, 10, 1), []fleet.Node{node("a", prepared, controller), node("b", prepared, failedOnce(0, v1)), node("c")}, nil,
@@ -167,6 +183,7 @@ func TestSlotsUnreadable(t *testing.T) {
 		got, _ := find(t, out, name)
 		assert.Equal(t, verdict(got), want)
 	}
+	assert.Equal(t, out.Wake, now.Add(30*time.Second), "it is read again")
 }
 
 // Slots whose node shows no disruption end by a write that makes an older cordon fail, then by release.

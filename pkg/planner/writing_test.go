@@ -7,6 +7,7 @@ import (
 	"gotest.tools/v3/assert"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/planner"
@@ -81,6 +82,7 @@ func TestAttackWritesThatFail(t *testing.T) {
 			assert.Equal(t, verdict(standing), tc.want)
 			assert.Equal(t, standing.Message.String(), tc.says)
 			assert.Equal(t, step != nil, standing.Act != "")
+			assert.Assert(t, step == nil || step.Act != intent.ActNote && (step.Act != intent.ActRelease || step.Before == plan.LookFenced))
 			if standing.Reason == plan.ReasonWriteFailing && !s.Nodes[0].WriteTrouble.InFlight {
 				assert.Assert(t, !out.Wake.IsZero() && !out.Wake.After(now.Add(6*time.Minute)), "it is tried again by itself")
 			}
