@@ -48,9 +48,12 @@ func (a *admission) test(ctx context.Context, node string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.known = a.known.Tested(a.now(), stands, err)
-	a.missing.Set(0)
-	if a.known.Missing {
-		a.missing.Set(1)
+	if !a.known.Missing {
+		a.missing.Set(0)
+		return
+	}
+	a.missing.Set(1)
+	if err == nil {
 		a.log.Error("No admission policy holds the proxy's account to what agents may write: apply update-operator.yaml whole, " +
 			"and see that the policy update-operator-proxy matches this account")
 	}
