@@ -96,11 +96,11 @@ func TestClean(t *testing.T) {
 		{"draining", inPhase(marker.ActionPrepareUpdate, marker.StateReady, cordon()), true, false, "cleaned: uncordoned, 18 annotations removed"},
 		{"draining, uncordoned by somebody", inPhase(marker.ActionPrepareUpdate, marker.StateReady, cordon()), false, false, "cleaned: 18 annotations removed"},
 		{"draining, found cordoned", inPhase(marker.ActionPrepareUpdate, marker.StateReady, found()), true, true,
-			"cleaned: 18 annotations removed, cordon kept, it is somebody else's"},
+			"cleaned: 18 annotations removed, cordon kept, it was there before"},
 		{"asked to reboot", inPhase(marker.ActionRebootUpdate, marker.StateNone, cordon()), true, false, "cleaned: uncordoned, 16 annotations removed"},
 		{"in its soak", inPhase(marker.ActionStabilize, marker.StateReady, soaking()), false, false, "cleaned: 17 annotations removed"},
 		{"cordoned by somebody in its soak", inPhase(marker.ActionStabilize, marker.StateReady, soaking()), true, true,
-			"cleaned: 17 annotations removed, cordon kept, it is somebody else's"},
+			"cleaned: 17 annotations removed, cordon kept, it was there before"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			c := newCluster(t)
@@ -160,7 +160,7 @@ func TestCleanUnreadable(t *testing.T) {
 	assert.Equal(t, got.out, "node/a left: annotation bottlerocket.aws/disruption: unexpected end of JSON input; correct or remove it, or give --force=unreadable\n")
 	assert.Equal(t, got.status, 1)
 	assert.Equal(t, len(writes(got)), 0)
-	c.run("clean", "--all", "--force=unreadable").is(t, "node/a cleaned: 18 annotations removed, cordon kept, nobody can tell whose it is\n")
+	c.run("clean", "--all", "--force=unreadable").is(t, "node/a cleaned: 18 annotations removed, cordon kept, it is not known what put it there\n")
 	cordoned := strings.Replace(before, `"spec": {`, `"spec": {`+"\n  \"unschedulable\": true,", 1)
 	var want, is any
 	assert.NilError(t, json.Unmarshal([]byte(cordoned), &want))
@@ -178,9 +178,9 @@ func TestCleanNamesMarksOfNobody(t *testing.T) {
 	}
 	c.patch("a", `{"metadata":{"labels":{"node.kubernetes.io/exclude-from-external-load-balancers":"true"},"annotations":{"karpenter.sh/do-not-disrupt":"false"}}}`)
 	want := "node/a cleaned: 18 annotations removed, cordon, label node.kubernetes.io/exclude-from-external-load-balancers, " +
-		"annotation cluster-autoscaler.kubernetes.io/scale-down-disabled kept, nobody can tell whose it is%[1]s\n" +
+		"annotation cluster-autoscaler.kubernetes.io/scale-down-disabled kept, it is not known what put it there%[1]s\n" +
 		"node/b cleaned: 18 annotations removed, annotation cluster-autoscaler.kubernetes.io/scale-down-disabled, " +
-		"annotation karpenter.sh/do-not-disrupt kept, nobody can tell whose it is%[1]s\n"
+		"annotation karpenter.sh/do-not-disrupt kept, it is not known what put it there%[1]s\n"
 	c.run("clean", "--all", "--force=unreadable", "--dry-run").is(t, fmt.Sprintf(want, " (dry run)"))
 	c.run("clean", "--all", "--force=unreadable").is(t, fmt.Sprintf(want, ""))
 	n := c.get("a")
