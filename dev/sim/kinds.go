@@ -80,6 +80,3 @@ var (
 	unwriting   = []Kind{WritesRefused, WritesSlow}
 	kinds       = slices.Concat(always, governing, surrounding, unwriting)
 )
-
-// Kinds is the closed list.
-func Kinds() []Kind { return slices.Clone(kinds) }

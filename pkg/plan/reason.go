@@ -198,6 +198,7 @@ func (r Reason) Troubling() bool {
 		ReasonNotReadyAfterUpdate, ReasonStagingFailed, ReasonStagingDeadline, ReasonDrainDeadline, ReasonEvictionRefused, ReasonVolumesDeadline, ReasonHookFailed, ReasonAgentLost, ReasonRebootDeadline,
 		ReasonRebootFailed, ReasonRolledBack, ReasonWorkloadsNotReady, ReasonEvictionBlocked, ReasonEvictionLimit, ReasonDrainFailing, ReasonCheckFailing, ReasonWriteFailing, ReasonBudgetBlocks, ReasonPodProtected:
 		return true
+	default:
+		return false
 	}
-	return false
 }

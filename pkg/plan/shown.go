@@ -52,7 +52,13 @@ func (s Shown) Message() string {
 		return "asked to reboot into " + s.marks.Intent.Target
 	case intent.ActCordon:
 		return TakenOut(s.marks.Intent.Target)
+	default:
+		return s.end()
 	}
+}
+
+// end says how the attempt ended.
+func (s Shown) end() string {
 	a := s.marks.History[len(s.marks.History)-1]
 	switch f := s.marks.Failure; {
 	case a.Outcome == marker.OutcomeUpdated:

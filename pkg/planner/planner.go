@@ -79,6 +79,8 @@ func (p *planner) next(i int) {
 		in.Recall = p.recall(m)
 	case intent.PhaseRebooting:
 		in.Recall = p.recall(m)
+	default:
+		// There is nothing to recall.
 	}
 	next := lifecycle.Of(&in)
 	p.take(i, next)
@@ -87,6 +89,7 @@ func (p *planner) next(i int) {
 		p.toStage = append(p.toStage, p.candidate(i))
 	case lifecycle.WantDisruption:
 		p.toDisrupt = append(p.toDisrupt, p.candidate(i))
+	case lifecycle.WantNothing:
 	}
 	if next.KeepsPlace {
 		p.takeRoom(m)

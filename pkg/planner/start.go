@@ -62,6 +62,8 @@ func (p *planner) disrupt(c *candidate) {
 				p.out.ByOthers--
 			}
 		}
+	default:
+		// A look takes nothing yet.
 	}
 	if !m.Slot {
 		p.takeRoom(m)

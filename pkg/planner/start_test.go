@@ -166,6 +166,7 @@ func TestStart(t *testing.T) {
 					assert.Assert(t, step.Change.Marks.Disruption != nil)
 				case intent.ActFence:
 					assert.Assert(t, step.FreesSlot && step.Change.Marks.Intent.ID != "i1")
+				default:
 				}
 			}
 		})

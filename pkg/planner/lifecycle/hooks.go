@@ -17,39 +17,39 @@ const (
 	beforeUncordon = "before-uncordon."
 )
 
-// awaitAfterDrainHooks asks hooks on an empty node, and gives the node back if one that may not be ignored stays silent.
+// awaitAfterDrainHooks asks hooks on an empty node, and abandons the attempt if one that may not be ignored stays silent.
 func awaitAfterDrainHooks(in *Input) Next {
-	hooks := in.Rules.Hooks.AfterDrain
-	switch {
-	case len(hooks) == 0:
-		return Next{}
-	case !in.hooksAsked(afterDrain):
-		return in.askHooks(afterDrain, hooks)
-	}
-	waits := in.unanswered(hooks)
-	if waits.failed == nil {
-		return in.awaitHook(waits)
-	}
-	return in.abandon(plan.ReasonHookFailed, silent(waits.failed), marker.OutcomeFailed)
+	return in.hooks(afterDrain, in.Rules.Hooks.AfterDrain, func(failed *policy.Hook) Next {
+		return in.abandon(plan.ReasonHookFailed, silent(failed), marker.OutcomeFailed)
+	})
 }
 
 // awaitUncordonHooks asks hooks on a node that is well on its new boot. If one that may not be ignored stays silent the
 // node stays cordoned, and is Lost.
 func awaitUncordonHooks(in *Input) Next {
-	hooks := in.Rules.Hooks.BeforeUncordon
+	return in.hooks(beforeUncordon, in.Rules.Hooks.BeforeUncordon, func(failed *policy.Hook) Next {
+		return in.wait(intent.PhaseLost, plan.ReasonLost, plan.Messagef(
+			"%s is well, but %s; it stays cordoned until that answers, or the node is deleted or its label removed", in.Name, silent(failed)))
+	})
+}
+
+// hooks asks the hooks of a stage and awaits their answers. fail is the step after one that may not be ignored.
+func (v *View) hooks(stage string, hooks []policy.Hook, fail func(*policy.Hook) Next) Next {
 	switch {
 	case len(hooks) == 0:
 		return Next{}
-	case !in.hooksAsked(beforeUncordon):
-		return in.askHooks(beforeUncordon, hooks)
+	case !v.hooksAsked(stage):
+		return v.askHooks(stage, hooks)
 	}
-	waits := in.unanswered(hooks)
-	if waits.failed == nil {
-		return in.awaitHook(waits)
+	var next Next
+	waits := v.unanswered(hooks)
+	switch {
+	case waits.failed != nil:
+		next = fail(waits.failed)
+	case waits.waiting != nil:
+		next = v.wait(v.Phase(), plan.ReasonHookAwaited, awaited(waits.waiting, *v.Marks.Disruption.Asked))
 	}
-	next := in.wait(intent.PhaseLost, plan.ReasonLost,
-		plan.Messagef("%s is well, but %s; it stays cordoned until that answers, or the node is deleted or its label removed", in.Name, silent(waits.failed)))
-	next.Again = plan.Earliest(in.Now, next.Again, waits.deadline.again)
+	next.Again = plan.Earliest(v.Now, next.Again, waits.deadline.again)
 	return next
 }
 
@@ -63,15 +63,6 @@ func (v *View) askHooks(stage string, hooks []policy.Hook) Next {
 	message := awaited(&hooks[0], *c.Marks.Disruption.Asked).String()
 	c.wait(plan.ReasonHookAwaited, message)
 	return v.do(intent.ActNote, plan.ReasonHookAwaited, message, c)
-}
-
-func (v *View) awaitHook(waits hookWait) Next {
-	next := none(time.Time{})
-	if waits.waiting != nil {
-		next = v.wait(v.Phase(), plan.ReasonHookAwaited, awaited(waits.waiting, *v.Marks.Disruption.Asked))
-	}
-	next.Again = plan.Earliest(v.Now, next.Again, waits.deadline.again)
-	return next
 }
 
 // hookWait is what hooks that were asked are waited for.

@@ -49,6 +49,8 @@ func (v *View) lost() deadline {
 		case v.podsUnwell(v.soaked()):
 			return v.deadline(v.soaked(), v.Rules.Verify.Deadline)
 		}
+	default:
+		// The host can't have begun to reboot.
 	}
 	return deadline{}
 }

@@ -83,8 +83,9 @@ func Of(in *Input) Next {
 		return verifying(in)
 	case intent.PhaseResetting:
 		return resetting(in)
+	default:
+		return in.stay(plan.ReasonAnnotationUnreadable, plan.Messagef("phase %s is none of a node's marks", phase))
 	}
-	return in.stay(plan.ReasonAnnotationUnreadable, plan.Messagef("phase %s is none of a node's marks", phase))
 }
 
 // rule looks at a node in one phase. It returns the node's next step; or none, with when that may change by the clock.
@@ -216,6 +217,7 @@ func (v *View) fence() Next {
 	case intent.PhaseResetting:
 		// The host may still have something activated: the wish to undo it stays, under a new id.
 		c = v.reset()
+	default:
 	}
 	return v.do(act, plan.ReasonSlotUnused, message, c).freeing(true)
 }

@@ -88,8 +88,9 @@ func (v *View) OutOfService() bool {
 		return v.Unschedulable || !v.Ready || v.lost().passed
 	case intent.PhaseResetting:
 		return true
+	default:
+		return v.Disrupted()
 	}
-	return v.Disrupted()
 }
 
 // Denied reports whether the node has come through its update as its kubelet reports, while its agent says something else.

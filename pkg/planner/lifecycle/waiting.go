@@ -88,8 +88,9 @@ func agentError(v *View) plan.Refusal {
 	case marker.ReasonInterfaceUnsupported:
 		return plan.Refuse(plan.ReasonInterfaceUnsupported,
 			plan.Messagef("%s; replace the node by one with a newer image, or remove the label", message))
+	default:
+		return plan.Refuse(plan.ReasonHostError, plan.Text(message))
 	}
-	return plan.Refuse(plan.ReasonHostError, plan.Text(message))
 }
 
 // says reports whether the agent's answer to the intent that stands is that, for that reason.

@@ -83,20 +83,8 @@ func (c Cron) daysOf(year int, month time.Month) uint64 {
 	if c.either {
 		days = c.days | byWeek
 	}
-	return days & upTo(monthLength(year, month))
-}
-
-func monthLength(year int, month time.Month) int {
-	switch month {
-	case time.February:
-		if year%4 == 0 && (year%100 != 0 || year%400 == 0) {
-			return 29
-		}
-		return 28
-	case time.April, time.June, time.September, time.November:
-		return 30
-	}
-	return 31
+	// Day 0 of the next month is the last one of this.
+	return days & upTo(time.Date(year, month+1, 0, 0, 0, 0, 0, time.UTC).Day())
 }
 
 // minuteFrom is the first matching minute of a day from m on.
