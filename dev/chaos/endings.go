@@ -2,7 +2,7 @@ package chaos
 
 import "github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 
-// updated (L1): in the end every node runs the version by both witnesses, and is in nobody's hands.
+// updated (L1): in the end every node runs the version by both witnesses, and is not disrupted.
 func updated(s *story) {
 	s.check(len(s.nodes) == s.terms.Nodes, "", s.terms.Rest.To, "the log knows %d nodes of %d", len(s.nodes), s.terms.Nodes)
 	for _, name := range sortedNodes(s.nodes) {

@@ -39,7 +39,7 @@ type checks struct {
 	once  map[string]bool
 	// reasons are those that people could read, by machine.
 	reasons map[string]map[plan.Reason]bool
-	// held is the most nodes that were in our hands at once.
+	// held is the most nodes that were disrupted at once.
 	held int
 	// times are when each revision was written, from that of the first write on.
 	times []time.Time
@@ -159,7 +159,7 @@ func (c *checks) wrote(actor string, r apiserver.Request, before, after runtime.
 	}
 }
 
-// evicted: nobody's pods but those of a node in our hands, and of those only what a drain may take.
+// evicted: nobody's pods but those of a disrupted node, and of those only what a drain may take.
 func (c *checks) evicted(actor string, p *corev1.Pod) {
 	c.count("S2")
 	c.count("S5")
@@ -169,7 +169,7 @@ func (c *checks) evicted(actor string, p *corev1.Pod) {
 	}
 	// One pass in flight may go on for its time after a node was given back.
 	if n != nil && !has(n, marker.KeyDisruption) && c.w.now.Sub(c.givenBack[n.Name]) > passTime+passPause {
-		c.w.violate("S5", "%s evicts %s/%s from node %s, which is not in our hands", actor, p.Namespace, p.Name, n.Name)
+		c.w.violate("S5", "%s evicts %s/%s from node %s, which is not disrupted", actor, p.Namespace, p.Name, n.Name)
 	}
 }
 

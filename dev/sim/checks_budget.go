@@ -48,7 +48,7 @@ func (c *checks) cordon(actor string, before, after *corev1.Node) {
 	}
 	limit := maxUnavailable + min(lost, maxLost)
 	if held > limit {
-		w.violate("S1", "%s cordons %s: %d nodes are in our hands, %d of them Lost, with a limit of %d and maxLost %d", actor, after.Name,
+		w.violate("S1", "%s cordons %s: %d nodes are disrupted, %d of them Lost, with a limit of %d and maxLost %d", actor, after.Name,
 			held, lost, maxUnavailable, maxLost)
 	}
 	c.held = max(c.held, held)
@@ -67,13 +67,13 @@ func (c *checks) cordon(actor string, before, after *corev1.Node) {
 	}
 }
 
-// slots: whoever is in our hands holds one, whatever a controller writes.
+// slots: whoever is disrupted holds one, whatever a controller writes.
 func (c *checks) slots(actor string) {
 	w := c.w
 	c.count("S1")
 	for _, n := range w.server.Nodes() {
 		if has(n, marker.KeyDisruption) && !c.tampered[string(n.UID)] && !w.holdsSlot(n) {
-			w.violate("S1", "%s takes the slot of %s away, which is in our hands", actor, n.Name)
+			w.violate("S1", "%s takes the slot of %s away, which is disrupted", actor, n.Name)
 		}
 	}
 }
@@ -195,10 +195,10 @@ func (c *checks) takes(actor string, before, after *corev1.ConfigMap) {
 			}
 			limit := most(s.limit, c.capacity(d.shown, s.in)) + min(lent, most(p.settings.MaxLost, len(w.server.Nodes())))
 			if held > limit {
-				w.violate("S1", "%s takes a slot for %s: %d nodes of %s are in our hands then, with a limit of %d", actor, n.Name, held, s.name, limit)
+				w.violate("S1", "%s takes a slot for %s: %d nodes of %s are disrupted then, with a limit of %d", actor, n.Name, held, s.name, limit)
 			}
 			if others := c.othersOut(p, disrupted, s.in); held+others > limit {
-				w.violate("S1", "%s takes a slot for %s: %d nodes of %s are in our hands then and %d are out by somebody else's, with a limit of %d",
+				w.violate("S1", "%s takes a slot for %s: %d nodes of %s are disrupted then and %d are out by somebody else's, with a limit of %d",
 					actor, n.Name, held, s.name, others, limit)
 			}
 		}
@@ -259,7 +259,7 @@ func (c *checks) gone(held map[string]string) []*corev1.Node {
 	return out
 }
 
-// domains: a node whose zone has none in our hands only goes if not too many other zones have.
+// domains: a node whose zone has none disrupted only goes if not too many other zones have.
 func (c *checks) domains(actor, name string, r *policy.Rules, n *corev1.Node, taken, disrupted []*corev1.Node, lost map[*corev1.Node]bool, in func(*corev1.Node) bool) {
 	for _, t := range r.Topology {
 		values := map[string]bool{}
@@ -277,7 +277,7 @@ func (c *checks) domains(actor, name string, r *policy.Rules, n *corev1.Node, ta
 			}
 		}
 		if t.MaxDomains > 0 && !begun && len(values) > t.MaxDomains {
-			c.w.violate("S1", "%s takes a slot for %s: nodes with %d values of %s of %s are in our hands then, with a limit of %d", actor, n.Name, len(values), t.Key, name, t.MaxDomains)
+			c.w.violate("S1", "%s takes a slot for %s: nodes with %d values of %s of %s are disrupted then, with a limit of %d", actor, n.Name, len(values), t.Key, name, t.MaxDomains)
 		}
 	}
 }

@@ -29,7 +29,7 @@ type outage struct {
 	asked int64
 }
 
-// outage keeps account of what the operator and people do to a node that is in our hands.
+// outage keeps account of what the operator and people do to a node that is disrupted.
 func (c *checks) outage(actor string, controller bool, before, after *corev1.Node) {
 	k := c.of(after)
 	if has(after, marker.KeyDisruption) && !has(before, marker.KeyDisruption) {
@@ -55,7 +55,7 @@ func (c *checks) outage(actor string, controller bool, before, after *corev1.Nod
 	}
 }
 
-// asks: hooks are asked by an id that nobody can have answered to, of a node that is in our hands, and of one that is to
+// asks: hooks are asked by an id that nobody can have answered to, of a node that is disrupted, and of one that is to
 // reboot once it is empty.
 func (c *checks) asks(actor string, n *corev1.Node, id string) {
 	c.count("S2")
@@ -64,7 +64,7 @@ func (c *checks) asks(actor string, n *corev1.Node, id string) {
 	case known:
 		c.w.violate("S6", "%s asks hooks on %s by %s once more", actor, n.Name, id)
 	case !has(n, marker.KeyDisruption):
-		c.w.violate("S6", "%s asks hooks on %s, which is not in our hands", actor, n.Name)
+		c.w.violate("S6", "%s asks hooks on %s, which is not disrupted", actor, n.Name)
 	case marker.Action(annotation(n, marker.KeyActionWanted)).Stages() && k.out.empty.IsZero() && !c.leftInPlace(p, n, p.decided.shown):
 		c.w.violate("S2", "%s asks hooks on %s, which is not drained", actor, n.Name)
 	}
@@ -255,7 +255,7 @@ func isLost(n *corev1.Node) bool {
 	return strings.HasPrefix(annotation(n, marker.KeyWaitingFor), string(plan.ReasonLost))
 }
 
-// inTime: once everything is put right only a Lost node stays in our hands for long (L2).
+// inTime: once everything is put right only a Lost node stays disrupted for long (L2).
 func (c *checks) inTime() {
 	c.count("L2")
 	for _, n := range c.w.server.Nodes() {
@@ -263,7 +263,7 @@ func (c *checks) inTime() {
 			continue
 		}
 		if since := maxTime(c.of(n).out.since, c.w.calmSince); c.w.now.Sub(since) > inOurHands {
-			c.w.violate("L2", "%s has been in our hands for %s since everything was put right: %s", n.Name, c.w.now.Sub(since), annotation(n, marker.KeyWaitingFor))
+			c.w.violate("L2", "%s has been disrupted for %s since everything was put right: %s", n.Name, c.w.now.Sub(since), annotation(n, marker.KeyWaitingFor))
 		}
 	}
 }

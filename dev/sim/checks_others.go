@@ -57,7 +57,7 @@ func (c *checks) othersMarked(actor string, controller bool, before, after *core
 			c.count("S5")
 			k.others[key] = otherMark{stood: was}
 			if !has(after, marker.KeyDisruption) {
-				c.w.violate("S5", "%s marks %s with %s, which is not in our hands", actor, after.Name, key)
+				c.w.violate("S5", "%s marks %s with %s, which is not disrupted", actor, after.Name, key)
 			}
 		case !ours:
 			c.w.violate("S5", "%s takes %s of %s away, which is somebody else's", actor, key, after.Name)

@@ -441,7 +441,7 @@ var forgetting = []Kind{PersonWritesPolicy, PersonBreaksPolicy, PersonDeletesPol
 	NodeDeleted, NodeRenamed, PolicyChanged, Withdrawn, "F24"}
 
 // touchedBy: of a version that comes up nowhere, no more machines were rebooted into it than may fail, and those that
-// were in our hands already when the last of these failed.
+// were disrupted already when the last of these failed.
 func (c *checks) touchedBy(version string) {
 	w := c.w
 	if slices.ContainsFunc(forgetting, func(k Kind) bool { return w.struck[k] > 0 }) {

@@ -64,7 +64,7 @@ const (
 )
 
 // always are those that any scenario may hold, governing those of scenarios with a policy file, surrounding what is
-// around a node that is in our hands, and unwriting what the API server makes of the controllers' writes to one node.
+// around a node that is disrupted, and unwriting what the API server makes of the controllers' writes to one node.
 var always = []Kind{CrashController, FreezeController, CrashAgent, FreezeAgent, ProxyDown, APIServerDown, LostRequest, LostAnswer,
 	SlowRequest, SlowAnswer, Throttled, WatchLag, WatchRepeat, WatchRestart, Compaction, StaleList, ControllerClock, ProxyClock, AgentClock,
 	PowerCut, SlowBoot, NeverReturns, NodeFlaps, NodeUnwell, NodeDeleted, NodeRenamed, AgentPodReplaced, FrozenBudget, StuckPod, LateBinding,

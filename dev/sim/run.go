@@ -29,7 +29,7 @@ type Result struct {
 	// Checked counts how often each promise was looked at.
 	Checked map[string]int
 	// Steps is how many things happened, Updated how many machines ended on the newest version, Held
-	// the most nodes that were in our hands at once.
+	// the most nodes that were disrupted at once.
 	Steps, Nodes, Updated, Held int
 	// Reasons are those that people could read of each machine's node, in Events and in waiting-for, by
 	// the machine's name.

@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// surround draws what happens around nodes that are in our hands, for a part of the seeds.
+// surround draws what happens around nodes that are disrupted, for a part of the seeds.
 func (s *Scenario) surround(r *rand.Rand) {
 	if r.IntN(2) == 0 {
 		return

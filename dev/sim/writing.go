@@ -89,7 +89,7 @@ func (c *controllerProcess) write(t *thread, r apiserver.Request, run func() err
 	return context.DeadlineExceeded
 }
 
-// outOfReach reports whether a controller may take a node that is in our hands for Lost since it can't be written to.
+// outOfReach reports whether a controller may take a node that is disrupted for Lost since it can't be written to.
 func (c *checks) outOfReach(n *corev1.Node, p *controllerProcess) bool {
 	u := c.w.unreached[n.Name]
 	if u == nil || !u.ended.IsZero() && c.w.now.Sub(u.ended) > time.Minute {

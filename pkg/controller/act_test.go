@@ -105,7 +105,7 @@ func passBy(t *testing.T, d time.Duration) {
 	}
 }
 
-// watchHands counts, from outside, the writes after which more than limit nodes were cordoned or in our hands.
+// watchHands counts, from outside, the writes after which more than limit nodes were cordoned or disrupted.
 func (f *testFleet) watchHands(limit int) func() int {
 	f.t.Helper()
 	list, err := f.client.CoreV1().Nodes().List(f.t.Context(), metav1.ListOptions{})

@@ -11,7 +11,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 )
 
-// The table of docs/design.md#the-life-of-a-node, whole: each action, in our hands or not, with each answer.
+// The table of docs/design.md#the-life-of-a-node, whole: each action, disrupted or not, with each answer.
 func TestPhaseOf(t *testing.T) {
 	const none, busy, ready, failed = marker.StateNone, marker.StateBusy, marker.StateReady, marker.StateError
 	for _, tc := range []struct {

@@ -82,8 +82,8 @@ func NewCluster(c ClusterConfig) (*Cluster, error) {
 		views:   map[string]fleet.Node{},
 	}
 	nodes, err := k.c.Nodes.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(obj any) { k.seen(obj) },
-		UpdateFunc: func(_, obj any) { k.seen(obj) },
+		AddFunc:    func(obj any) { k.observe(obj) },
+		UpdateFunc: func(_, obj any) { k.observe(obj) },
 		DeleteFunc: func(obj any) { k.gone(obj) },
 	})
 	if err != nil {
@@ -142,7 +142,7 @@ func (k *Cluster) WaitForSync(ctx context.Context) bool {
 	return cache.WaitForCacheSync(ctx.Done(), k.toldNodes, k.c.Agents.HasSynced)
 }
 
-func (k *Cluster) seen(obj any) {
+func (k *Cluster) observe(obj any) {
 	n, ok := obj.(*corev1.Node)
 	if !ok {
 		return

@@ -18,7 +18,7 @@ const seenKey = "versions"
 // maxSeen is how many versions are kept: those that some node names, and of the others the latest ones.
 const maxSeen = 200
 
-func seen(value string) map[string]time.Time {
+func firstSeen(value string) map[string]time.Time {
 	known := map[string]time.Time{}
 	if json.Unmarshal([]byte(value), &known) != nil || known == nil {
 		return map[string]time.Time{}
@@ -30,7 +30,7 @@ func seen(value string) map[string]time.Time {
 // are not among the named ones are forgotten first.
 func (k *Cluster) RecordVersions(ctx context.Context, saw, named []string, now time.Time) error {
 	return k.slots.record(ctx, "recording versions", seenKey, func(stands string) (string, error) {
-		known := seen(stands)
+		known := firstSeen(stands)
 		for _, v := range saw {
 			if _, ok := known[v]; !ok {
 				known[v] = now.UTC().Truncate(time.Second)

@@ -79,7 +79,7 @@ func (k *Cluster) State(ctx context.Context) (State, error) {
 		}
 	}
 	held, err := holders(s.object)
-	return State{Slots: held, FirstSeen: seen(s.object.Data[seenKey]), HadPolicy: s.object.Data[hadPolicyKey] != ""}, err
+	return State{Slots: held, FirstSeen: firstSeen(s.object.Data[seenKey]), HadPolicy: s.object.Data[hadPolicyKey] != ""}, err
 }
 
 // ChangeSlots adds and removes holders in one compare-and-swap. Adding is always a write, also of one that

@@ -119,8 +119,8 @@ func TestDecodeMissing(t *testing.T) {
 		without []Key
 		problem Key
 	}{
-		{"a node in our hands without an intent", []Key{KeyIntentID}, KeyIntentID},
-		{"a node in our hands without the boot to be left behind", []Key{KeyRebootFrom}, KeyRebootFrom},
+		{"a disrupted node without an intent", []Key{KeyIntentID}, KeyIntentID},
+		{"a disrupted node without the boot to be left behind", []Key{KeyRebootFrom}, KeyRebootFrom},
 		{"a prepare without a target", []Key{KeyTargetVersion}, KeyTargetVersion},
 		{"an intent without its time", []Key{KeyIntentTime}, KeyIntentTime},
 		{"an intent without its end", []Key{KeyIntentUntil}, KeyIntentUntil},
@@ -141,7 +141,7 @@ func TestDecodeMissing(t *testing.T) {
 	reboot[string(KeyActionWanted)] = string(ActionRebootUpdate)
 	delete(reboot, string(KeyDisruption))
 	_, problems := Decode(reboot)
-	assert.Equal(t, len(problems), 1, "a reboot is only ever asked of a node in our hands")
+	assert.Equal(t, len(problems), 1, "a reboot is only ever asked of a disrupted node")
 	assert.Equal(t, problems[0].Key, KeyDisruption)
 }
 

@@ -68,7 +68,7 @@ func (c *choices) node(i int) fleet.Node {
 	return n
 }
 
-// disrupted is a change of nodes that are in our hands alone.
+// disrupted is a change of nodes that are disrupted alone.
 func disrupted(f change) change {
 	return func(n *fleet.Node) {
 		if n.Disrupted() {
@@ -262,7 +262,7 @@ func everyNode(t *testing.T, s fleet.Snapshot, out plan.Plan) {
 }
 
 // marksForOthers are put with a record of what stood there, and taken back by it: none of ours stands on a node that
-// is not in our hands (S5).
+// is not disrupted (S5).
 func marksForOthers(t *testing.T, s fleet.Snapshot, out plan.Plan) {
 	for _, step := range out.Steps {
 		if step.Change == nil {

@@ -127,7 +127,7 @@ func TestRules(t *testing.T) {
 		{"and its own node may go", []func(*policy.Settings){three, zones(1)},
 			[]fleet.Node{node("a", zone("x"), cordoned, prepared), node("c", zone("y"), prepared), node("d")},
 			map[string]string{"a": "Cordon Cordoned", "c": "wait DomainLimit"}},
-		{"but not beside a zone that is in our hands", []func(*policy.Settings){three, zones(1)},
+		{"but not beside a zone that is disrupted", []func(*policy.Settings){three, zones(1)},
 			[]fleet.Node{node("a", zone("x"), notReady), node("b", zone("y"), draining), node("c", zone("x"), prepared), node("d")},
 			map[string]string{"c": "wait DomainLimit"}},
 		{"spread over zones", []func(*policy.Settings){func(s *policy.Settings) { s.MaxUnavailable = policy.Count(2) }},

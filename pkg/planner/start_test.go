@@ -54,7 +54,7 @@ func TestStart(t *testing.T) {
 			map[string]string{"a": "Cordon Cordoned", "b": "wait UnavailableLimit"}},
 		{"as many as the limit", limit(2, 10, 1), []fleet.Node{node("a", prepared), node("b", prepared), node("c", prepared), node("d")}, nil,
 			map[string]string{"a": "Cordon Cordoned", "b": "Cordon Cordoned", "c": "wait UnavailableLimit"}},
-		{"a node in our hands counts", limit(1, 10, 1), []fleet.Node{node("a", draining), node("b", prepared), node("c")}, nil,
+		{"a disrupted node counts", limit(1, 10, 1), []fleet.Node{node("a", draining), node("b", prepared), node("c")}, nil,
 			map[string]string{"b": "wait UnavailableLimit"}},
 		{"a slot and a disruption of one node count once", limit(2, 10, 1), []fleet.Node{node("a", draining), node("b", prepared), node("c")}, []string{"a"},
 			map[string]string{"b": "Cordon Cordoned"}},

@@ -20,7 +20,7 @@ type shown struct {
 }
 
 // changes prints the nodes that look different than when they were printed last.
-func (s *shown) changes(fleet *seen) error {
+func (s *shown) changes(fleet *snapshot) error {
 	if s.table == nil {
 		s.table, s.printer = newTable(s.Out), s.o.printer()
 		if s.printer == nil {

@@ -158,7 +158,7 @@ func (o *statusOptions) wants(n *fleet.Node) bool {
 }
 
 // choose returns the nodes that are asked for, sorted by name.
-func (o *statusOptions) choose(s *seen) ([]Status, error) {
+func (o *statusOptions) choose(s *snapshot) ([]Status, error) {
 	items, known := []Status{}, map[string]bool{}
 	for i := range s.nodes {
 		n := &s.nodes[i]

@@ -30,7 +30,7 @@ func (p *plugin) watchStatus(ctx context.Context, client kubernetes.Interface, o
 	}
 	show := &shown{plugin: p, o: o, before: map[string]Status{}}
 	for ctx.Err() == nil {
-		if err := show.changes(w.seen(p.now())); err != nil {
+		if err := show.changes(w.snapshot(p.now())); err != nil {
 			return err
 		}
 		again := time.NewTimer(p.again)
@@ -100,7 +100,7 @@ func (w *watched) run(ctx context.Context) error {
 	}
 }
 
-func (w *watched) seen(now time.Time) *seen {
+func (w *watched) snapshot(now time.Time) *snapshot {
 	o := &kube.Objects{}
 	for _, obj := range w.nodes.GetStore().List() {
 		if n, ok := obj.(*corev1.Node); ok {
@@ -116,5 +116,5 @@ func (w *watched) seen(now time.Time) *seen {
 	for _, obj := range w.policy.GetStore().List() {
 		config, _ = obj.(*corev1.ConfigMap)
 	}
-	return newSeen(now, o, config)
+	return newSnapshot(now, o, config)
 }

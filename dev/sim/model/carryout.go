@@ -304,7 +304,7 @@ func (m *Model) mayCordon(s *state, node int) string {
 		}
 	}
 	if limit := m.settings.MaxUnavailable.Of(m.config.Nodes) + min(overdue, m.settings.MaxLost.Of(m.config.Nodes)); disrupted > limit {
-		return fmt.Sprintf("S1: %d nodes are in our hands and %d may be", disrupted, limit)
+		return fmt.Sprintf("S1: %d nodes are disrupted and %d may be", disrupted, limit)
 	}
 	return ""
 }
@@ -488,7 +488,7 @@ func (m *Model) evicted(id uint32) uint32 {
 func (m *Model) holds(s *state) string {
 	for i := range m.config.Nodes {
 		if c := m.columns[s.columns[i]]; c.disrupted && s.slots&holder(i, c.cur.uid) == 0 {
-			return "S1: a node in our hands holds no slot"
+			return "S1: a disrupted node holds no slot"
 		}
 	}
 	return ""

@@ -41,9 +41,9 @@
 //
 // At every transition S1 (a cordon has a slot, and takes the count above no budget; Lost nodes beside it),
 // S2, S3, S4, S5, S7, that no mark is unreadable, and that nothing counts as a failure without a fault; in
-// every state that a node in our hands holds a slot; and of the whole graph that from every state a finished
-// one is reached without a fault. A finished node is idle on the new version, paused and not in our hands,
-// or without label and marks; one that a human took out of our hands between activation and reboot may end
+// every state that a disrupted node holds a slot; and of the whole graph that from every state a finished
+// one is reached without a fault. A finished node is idle on the new version, paused and not disrupted,
+// or without label and marks; one that a human took back into service between activation and reboot may end
 // with the agent's word on another updater, until a human wants a retry. Not told from ours: a cordon that a human makes after taking
 // ours away, before any controller looked. Not checked: a host that was asked to reboot before the human
 // took its Node's cordon, label or deadline away.

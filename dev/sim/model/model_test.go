@@ -124,7 +124,7 @@ func TestDefectsAreFound(t *testing.T) {
 		model.DefectNoJudge:     {model.Config{Nodes: 1, Controllers: 1, Faults: 1}, "S3: a reboot begins after intent-until"},
 		model.DefectBlindSlots:  {model.Config{Nodes: 2, Controllers: 2}, "S1: "},
 		model.DefectBlindWrites: {model.Config{Nodes: 1, Controllers: 2}, "S"},
-		model.DefectIdleTake:    {model.Config{Nodes: 1, Controllers: 2, Faults: 1}, "S1: a node in our hands holds no slot"},
+		model.DefectIdleTake:    {model.Config{Nodes: 1, Controllers: 2, Faults: 1}, "S1: a disrupted node holds no slot"},
 		model.DefectNoLook:      {model.Config{Nodes: 1, Controllers: 2, Faults: 1}, "S2: the host goes down by our command and a pod is left on it"},
 		model.DefectDeafAgent:   {model.Config{Nodes: 1, Controllers: 1}, "L1: "},
 	}

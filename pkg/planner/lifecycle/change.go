@@ -74,7 +74,7 @@ func (v *View) reset() *change {
 func (v *View) leave() *change {
 	c := v.keep()
 	c.uncordon()
-	c.unprotect()
+	c.endProtection()
 	c.Marks = marker.Marks{}
 	c.RemoveAll = true
 	return c
@@ -193,8 +193,8 @@ func (v *View) abandon(r plan.Reason, message string, o marker.Outcome) Next {
 		c.end(o, r)
 	}
 	c.uncordon()
-	c.unprotect()
-	c.unhook()
+	c.endProtection()
+	c.endHooks()
 	c.Marks.Intent.Target, c.Marks.Intent.RebootFrom = "", ""
 	c.Marks.Disruption = nil
 	return v.do(intent.ActAbandon, r, message, c).freeing(v.Disrupted() || v.Slot)

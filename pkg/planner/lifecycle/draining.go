@@ -15,7 +15,7 @@ import (
 // draining is the next step of a cordoned node: its pods are evicted, and once nothing is left to evict it is asked to
 // reboot.
 func draining(in *Input) Next {
-	return first(in, rebootedEarly, uncordonedOrPaused, setAside, attemptEnded, agentLost, drainInPlace, emptied, unevictable, drainAgain,
+	return first(in, rebootedEarly, uncordonedOrPaused, recalled, attemptEnded, agentLost, drainInPlace, emptied, unevictable, drainAgain,
 		drainUnled, drainOverdue, awaitBalancers, noteWorkloads, evict, awaitPods)
 }
 
@@ -39,16 +39,16 @@ func uncordonedOrPaused(in *Input) Next {
 	return Next{}
 }
 
-// setAside undoes the cordon of a node that the policy has returned. It keeps what it has staged, and waits with it.
-func setAside(in *Input) Next {
+// recalled undoes the cordon of a node that the policy has returned. It keeps what it has staged, and waits with it.
+func recalled(in *Input) Next {
 	r := in.Recall
 	if !r.Refuses() {
 		return none(r.Again)
 	}
 	c := in.keep()
 	c.uncordon()
-	c.unprotect()
-	c.unhook()
+	c.endProtection()
+	c.endHooks()
 	c.end(marker.OutcomeAbandoned, r.Reason)
 	c.Marks.Disruption, c.Marks.Intent.RebootFrom = nil, ""
 	c.Marks.Waiting = r.Message.After(plan.Staged).Waiting(r.Reason, in.Now)
@@ -95,7 +95,7 @@ func rebootEmptied(in *Input) Next {
 // askReboot asks the agent to activate the target and to reboot.
 func (in *Input) askReboot(before plan.Look, r plan.Reason, message string) Next {
 	c := in.begin(marker.ActionRebootUpdate, in.Settings.Deadlines.Reboot, plan.ReasonRebooting, "the agent activates the update and reboots")
-	c.unhook()
+	c.endHooks()
 	if until := &c.Marks.Intent.Until; !in.Closes.IsZero() && in.Closes.Before(*until) && !in.rebooted() {
 		// Also if no controller is there to take it back then.
 		*until = in.Closes.Truncate(time.Second)
@@ -124,7 +124,7 @@ func drainAgain(in *Input) Next {
 		return Next{}
 	}
 	c := in.keep()
-	c.unhook()
+	c.endHooks()
 	c.Marks.Disruption.Drained = nil
 	if d.NotEmpty == nil {
 		c.Marks.Disruption.NotEmpty = in.moment()

@@ -112,8 +112,8 @@ func silent(h *policy.Hook) string {
 	return "hook " + h.Name + " has not answered within " + h.Timeout.String()
 }
 
-// unhook ends what is asked of hooks.
-func (c *change) unhook() {
+// endHooks ends what is asked of hooks.
+func (c *change) endHooks() {
 	c.Marks.HookID = ""
 	if c.Marks.Disruption != nil {
 		c.Marks.Disruption.Asked = nil

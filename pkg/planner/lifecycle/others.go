@@ -22,8 +22,8 @@ func (c *change) protect() {
 	}
 }
 
-// unprotect takes that back.
-func (c *change) unprotect() {
+// endProtection takes that back.
+func (c *change) endProtection() {
 	for _, k := range marker.AutoscalerMarks() {
 		c.unmark(c.v.Autoscalers, &c.Annotations, k)
 	}

@@ -29,7 +29,7 @@ func uncordon(in *Input) Next {
 	target := in.Marks.Intent.Target
 	c := in.begin(marker.ActionStabilize, in.Settings.Deadlines.Staging, plan.ReasonSoaking, "Ready on its new boot; the soak runs")
 	c.uncordon()
-	c.unhook()
+	c.endHooks()
 	d := c.Marks.Disruption
 	d.Ready, d.Soak, d.Returned = in.ReadySince, in.moment(), in.moment()
 	if in.answer() != marker.StateError {

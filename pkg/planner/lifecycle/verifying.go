@@ -106,7 +106,7 @@ func finish(in *Input) Next {
 	target := in.Marks.Intent.Target
 	c := in.keep()
 	c.include()
-	c.unprotect()
+	c.endProtection()
 	c.Marks.Disruption, c.Marks.Waiting = nil, nil
 	c.Marks.Intent.Target, c.Marks.Intent.RebootFrom = "", ""
 	r, message := plan.ReasonVerified, "Ready for the whole soak on the version that it ran before"

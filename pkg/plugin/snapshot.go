@@ -16,8 +16,8 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
 
-// seen is the fleet as Kubernetes' objects show it.
-type seen struct {
+// snapshot is the fleet as Kubernetes' objects show it.
+type snapshot struct {
 	now time.Time
 	// nodes are all nodes of the cluster, sorted by name.
 	nodes []fleet.Node
@@ -27,7 +27,7 @@ type seen struct {
 }
 
 // look reads the fleet once.
-func (p *plugin) look(ctx context.Context, client kubernetes.Interface) (*seen, error) {
+func (p *plugin) look(ctx context.Context, client kubernetes.Interface) (*snapshot, error) {
 	objects, err := kube.ReadObjects(ctx, client, p.namespace(), kube.AgentSelector)
 	if err != nil {
 		return nil, err
@@ -36,11 +36,11 @@ func (p *plugin) look(ctx context.Context, client kubernetes.Interface) (*seen, 
 	if err != nil {
 		return nil, err
 	}
-	return newSeen(p.now(), objects, config), nil
+	return newSnapshot(p.now(), objects, config), nil
 }
 
-func newSeen(now time.Time, objects *kube.Objects, config *corev1.ConfigMap) *seen {
-	s := &seen{now: now, nodes: objects.Views()}
+func newSnapshot(now time.Time, objects *kube.Objects, config *corev1.ConfigMap) *snapshot {
+	s := &snapshot{now: now, nodes: objects.Views()}
 	set, err := decodePolicy(config)
 	if err != nil {
 		s.notes = []string{fmt.Sprintf("ConfigMap %s has a mistake, so groups are not shown: %v", kube.PolicyConfigMap, err)}
@@ -53,7 +53,7 @@ func newSeen(now time.Time, objects *kube.Objects, config *corev1.ConfigMap) *se
 // cared reports whether the operator has anything to do with a node.
 func cared(n *fleet.Node) bool { return n.Labelled() || n.Marked() }
 
-func (s *seen) status(n *fleet.Node) Status {
+func (s *snapshot) status(n *fleet.Node) Status {
 	m := &n.Marks
 	out := Status{
 		printed: kind("Status"), Node: n.Name, Phase: n.Phase(), Version: m.Report.Current, Target: target(n), Since: since(n), WaitingFor: waitingFor(n, s.now),
