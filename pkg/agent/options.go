@@ -145,7 +145,7 @@ func Start(ctx context.Context, o Options, out io.Writer) error {
 		telemetry.FieldNode:    o.NodeName,
 		telemetry.FieldVersion: telemetry.Version,
 	}).Info("Starting the agent")
-	return telemetry.Beside(ctx, a.Run, o.ListenAddress, telemetry.Config{
+	return telemetry.RunAndServe(ctx, a.Run, o.ListenAddress, telemetry.Config{
 		Gatherer: registry, Ready: a.Ready, Healthy: a.Healthy, Log: log,
 	})
 }

@@ -1,6 +1,6 @@
-// Package alert asks a Prometheus which alerts stand.
+// Package alert asks a Prometheus which alerts are pending or firing.
 //
-// It speaks two requests of Prometheus' HTTP API and imports fleet alone of this project. What an alert
-// means for a start, policy decides. It promises that an answer which isn't whole is an error: nobody
-// takes it for a cluster without alerts.
+// It sends two kinds of requests of Prometheus' HTTP API; the planner decides what an alert means for a start. It
+// imports fleet and plain alone of this project. It promises that an incomplete answer is an error, so that it is never
+// taken for a cluster without alerts.
 package alert

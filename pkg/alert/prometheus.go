@@ -20,30 +20,30 @@ import (
 )
 
 const (
-	// timeout bounds one question.
+	// timeout bounds one request.
 	timeout = 10 * time.Second
-	// maxAnswer is far above what thousands of alerts take.
+	// maxAnswer is far above the size of thousands of alerts.
 	maxAnswer = 16 << 20
-	// maxWords is how much people read of an error, a warning or an alert's name, in bytes.
-	maxWords = 200
+	// maxText limits an error, a warning or an alert's name in messages, in bytes.
+	maxText = 200
 )
 
-// Prometheus asks by HTTP.
+// Prometheus is a client of Prometheus' HTTP API.
 type Prometheus struct{ Client *http.Client }
 
-// answer is what both requests have in common, as far as anybody looks.
+// answer is the part of both requests' answers that is read.
 type answer struct {
 	Status string `json:"status"`
 	Error  string `json:"error"`
-	// Warnings say what is missing in an answer that is given all the same, for example by Thanos without one of its stores.
+	// Warnings name what an incomplete answer lacks, for example that of Thanos without one of its stores.
 	Warnings []string `json:"warnings"`
 	Data     *struct {
-		// Alerts are the answer to the question for alerts.
+		// Alerts answers a request for alerts.
 		Alerts []struct {
 			Labels map[string]string `json:"labels"`
 			State  string            `json:"state"`
 		} `json:"alerts"`
-		// ResultType and Result are the answer to a query.
+		// ResultType and Result answer a query.
 		ResultType string `json:"resultType"`
 		Result     []struct {
 			Metric map[string]string `json:"metric"`
@@ -51,8 +51,8 @@ type answer struct {
 	} `json:"data"`
 }
 
-// Ask returns the alerts that stand in the Prometheus at base; or, with a query, what that finds: each of its series is
-// an alert that fires.
+// Ask returns the pending and firing alerts of the Prometheus at the URL base, sorted by name. With a query, each
+// series of its result is a firing alert.
 func (p Prometheus) Ask(ctx context.Context, base, query string) ([]fleet.Alert, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -67,17 +67,18 @@ func (p Prometheus) Ask(ctx context.Context, base, query string) ([]fleet.Alert,
 	var found []fleet.Alert
 	if query == "" {
 		if a.Data.Alerts == nil {
-			return nil, errors.New("the answer holds no list of alerts")
+			return nil, errors.New("the answer has no list of alerts")
 		}
 		for _, one := range a.Data.Alerts {
-			found = append(found, fleet.Alert{Name: named(one.Labels), Pending: one.State == "pending"})
+			found = append(found, fleet.Alert{Name: nameOf(one.Labels), Pending: one.State == "pending"})
 		}
 	} else {
 		if a.Data.ResultType != "vector" || a.Data.Result == nil {
-			return nil, errors.Errorf("the query gives a %s: let it give a vector", cmp.Or(words(a.Data.ResultType), "result of no type"))
+			return nil, errors.Errorf("the query returns a %s: write one that returns a vector",
+				cmp.Or(line(a.Data.ResultType), "result without a type"))
 		}
 		for _, one := range a.Data.Result {
-			found = append(found, fleet.Alert{Name: named(one.Metric)})
+			found = append(found, fleet.Alert{Name: nameOf(one.Metric)})
 		}
 	}
 	slices.SortFunc(found, func(a, b fleet.Alert) int { return cmp.Compare(a.Name, b.Name) })
@@ -105,30 +106,30 @@ func (p Prometheus) get(ctx context.Context, at string) (*answer, error) {
 	err = json.Unmarshal(body, &a)
 	switch {
 	case err == nil && a.Error != "":
-		return nil, errors.New(words(resp.Status + ": " + a.Error))
+		return nil, errors.New(line(resp.Status + ": " + a.Error))
 	case resp.StatusCode != http.StatusOK:
-		return nil, errors.Errorf("the answer is %s", words(resp.Status))
+		return nil, errors.Errorf("the answer is %s", line(resp.Status))
 	case err != nil:
-		return nil, errors.Errorf("reading the alerts: %s", words(err.Error()))
+		return nil, errors.Errorf("reading the alerts: %s", line(err.Error()))
 	case a.Status != "success" || a.Data == nil:
-		return nil, errors.Errorf("the answer is no success: %q", words(a.Status))
+		return nil, errors.Errorf("the answer is no success: %q", line(a.Status))
 	case len(a.Warnings) > 0:
-		return nil, errors.Errorf("the answer may not be whole, it comes with the warning %q", words(a.Warnings[0]))
+		return nil, errors.Errorf("the answer may be incomplete, it has the warning %q", line(a.Warnings[0]))
 	}
 	return &a, nil
 }
 
-// words is what Prometheus says, in one line.
-func words(said string) string { return plain.Line(said, maxWords) }
+// line returns a text of Prometheus as one short line.
+func line(text string) string { return plain.Line(text, maxText) }
 
-// named is an alert's name, or all its labels if it has none.
-func named(labels map[string]string) string {
+// nameOf returns an alert's name, or all its labels if it has none.
+func nameOf(labels map[string]string) string {
 	if name := labels["alertname"]; name != "" {
-		return words(name)
+		return line(name)
 	}
 	var pairs []string
 	for _, k := range slices.Sorted(maps.Keys(labels)) {
 		pairs = append(pairs, fmt.Sprintf("%s=%q", k, labels[k]))
 	}
-	return words("{" + strings.Join(pairs, ", ") + "}")
+	return line("{" + strings.Join(pairs, ", ") + "}")
 }

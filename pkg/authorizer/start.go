@@ -31,5 +31,5 @@ func Start(ctx context.Context, o Options, out io.Writer) error {
 	}
 	p.handler.admission.restricted = func(ctx context.Context, node string) (bool, error) { return access.Restricted(ctx, p.client, node) }
 	log.WithFields(logrus.Fields{telemetry.FieldVersion: telemetry.Version, telemetry.FieldAddress: o.ServeAddress}).Info("Starting the proxy")
-	return telemetry.Beside(ctx, p.Run, o.ListenAddress, telemetry.Config{Gatherer: registry, Ready: p.Ready, Log: log})
+	return telemetry.RunAndServe(ctx, p.Run, o.ListenAddress, telemetry.Config{Gatherer: registry, Ready: p.Ready, Log: log})
 }

@@ -1,4 +1,5 @@
-// Package connlimit bounds how many connections of strangers are open, so that none of them keeps another one out.
+// Package connlimit limits how many unauthenticated connections are open, so that no client keeps another one out.
 //
-// It imports the standard library alone and knows of no protocol: a listener counts by it and closes what has to go.
+// It imports the standard library alone and knows no protocol: a listener counts with it, and closes the connection
+// that it names.
 package connlimit

@@ -6,15 +6,15 @@ import (
 	"slices"
 )
 
-// Limit is a most of connections. Above it the address that has most of them loses its oldest one, and of several such
-// addresses the one whose oldest came first: neither many connections of one address nor some that do nothing keep
-// others out. It isn't safe for concurrent use.
+// Limit is the largest number of open connections. Above it the address with the most connections loses its oldest one;
+// among several such addresses, the one whose oldest connection is the oldest. So neither many connections from one
+// address nor idle ones keep other clients out. It isn't safe for concurrent use.
 type Limit[C comparable] struct {
-	most int
-	// open are in the order in which they came.
+	max int
+	// open is in the order of arrival.
 	open []entry[C]
-	// of counts them by address.
-	of map[string]int
+	// perAddress counts the open connections.
+	perAddress map[string]int
 }
 
 type entry[C comparable] struct {
@@ -22,24 +22,24 @@ type entry[C comparable] struct {
 	conn    C
 }
 
-// New returns a limit of at least 1.
-func New[C comparable](most int) *Limit[C] { return &Limit[C]{most: most, of: map[string]int{}} }
+// New returns a limit of max connections, which must be at least 1.
+func New[C comparable](max int) *Limit[C] { return &Limit[C]{max: max, perAddress: map[string]int{}} }
 
-// Add counts a connection. Where that is one too many it returns the one that has to go, which isn't counted any more.
+// Add counts a connection. If that exceeds the limit, it returns the connection to close, which no longer counts.
 func (l *Limit[C]) Add(address string, conn C) (over C, full bool) {
 	l.open = append(l.open, entry[C]{address, conn})
-	l.of[address]++
-	if len(l.open) <= l.most {
+	l.perAddress[address]++
+	if len(l.open) <= l.max {
 		return over, false
 	}
-	heaviest := slices.Max(slices.Collect(maps.Values(l.of)))
-	i := slices.IndexFunc(l.open, func(e entry[C]) bool { return l.of[e.address] == heaviest })
+	heaviest := slices.Max(slices.Collect(maps.Values(l.perAddress)))
+	i := slices.IndexFunc(l.open, func(e entry[C]) bool { return l.perAddress[e.address] == heaviest })
 	over = l.open[i].conn
 	l.remove(i)
 	return over, true
 }
 
-// Remove takes a connection out of the count, and reports whether it was in it.
+// Remove stops counting a connection, and reports whether it was counted.
 func (l *Limit[C]) Remove(conn C) bool {
 	i := slices.IndexFunc(l.open, func(e entry[C]) bool { return e.conn == conn })
 	if i < 0 {
@@ -52,16 +52,16 @@ func (l *Limit[C]) Remove(conn C) bool {
 func (l *Limit[C]) remove(i int) {
 	address := l.open[i].address
 	l.open = slices.Delete(l.open, i, i+1)
-	if l.of[address]--; l.of[address] == 0 {
-		delete(l.of, address)
+	if l.perAddress[address]--; l.perAddress[address] == 0 {
+		delete(l.perAddress, address)
 	}
 }
 
-// Len is how many are counted.
+// Len returns how many connections are counted.
 func (l *Limit[C]) Len() int { return len(l.open) }
 
-// Source returns what strangers are told apart by: an address, of IPv6 the network that a host has to itself. What is no
-// address and port is its own source.
+// Source returns what identifies an unauthenticated client: its IPv4 address, or the /64 network of its IPv6 address,
+// since one host can use all of that network. It returns what is no address with a port unchanged.
 func Source(remote string) string {
 	at, err := netip.ParseAddrPort(remote)
 	if err != nil {

@@ -43,7 +43,7 @@ func Start(ctx context.Context, o Options, out io.Writer) error {
 		return access.ControllerRestricted(ctx, client, c.options.Namespace, node)
 	}
 	log.WithFields(logrus.Fields{telemetry.FieldVersion: telemetry.Version, telemetry.FieldNode: o.NodeName}).Info("Starting the controller")
-	return telemetry.Beside(ctx, c.Run, o.ListenAddress, telemetry.Config{
+	return telemetry.RunAndServe(ctx, c.Run, o.ListenAddress, telemetry.Config{
 		Gatherer: registry, Ready: c.Ready, Healthy: c.Healthy, Log: log,
 		Handlers: map[string]http.Handler{"/plan": PlanHandler(c)},
 	})

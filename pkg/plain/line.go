@@ -6,31 +6,31 @@ import (
 	"unicode/utf8"
 )
 
-// Instead stands where something was that can't be printed.
-const Instead = '?'
+// Replacement replaces each character that can't be printed.
+const Replacement = '?'
 
-// cut stands at the end of what was shortened.
-const cut = "..."
+// ellipsis ends a shortened line.
+const ellipsis = "..."
 
-// Line makes s one printable line of at most limit bytes, cut between characters. White space of any kind and length is
-// one blank, and none at the ends. A limit below 3 leaves nothing of what is too long.
+// Line returns s as one printable line of at most limit bytes, cut between characters. White space of any kind and
+// length becomes one blank, and none at the ends. With a limit below 3, nothing is left of a longer text.
 func Line(s string, limit int) string {
 	if len(s) <= limit && isLine(s) {
 		return s
 	}
-	s = strings.Join(strings.Fields(strings.ToValidUTF8(s, string(Instead))), " ")
+	s = strings.Join(strings.Fields(strings.ToValidUTF8(s, string(Replacement))), " ")
 	s = strings.Map(printable, s)
 	if len(s) <= limit {
 		return s
 	}
-	end := max(limit-len(cut), 0)
+	end := max(limit-len(ellipsis), 0)
 	for end > 0 && !utf8.RuneStart(s[end]) {
 		end--
 	}
-	return s[:end] + cut[:min(len(cut), max(limit, 0))]
+	return s[:end] + ellipsis[:min(len(ellipsis), max(limit, 0))]
 }
 
-// isLine reports whether Line leaves s as it is, whatever its length; most of what is shown is so.
+// isLine reports whether Line leaves s as it is, whatever its length. Most texts are so, and need no copy.
 func isLine(s string) bool {
 	before := ' '
 	for i, r := range s {
@@ -42,7 +42,7 @@ func isLine(s string) bool {
 	return s == "" || before != ' '
 }
 
-// printable is the character that is shown for r.
+// printable returns the character that is shown for r.
 func printable(r rune) rune {
 	switch {
 	case unicode.IsPrint(r):
@@ -50,5 +50,5 @@ func printable(r rune) rune {
 	case unicode.Is(unicode.Zs, r):
 		return ' '
 	}
-	return Instead
+	return Replacement
 }

@@ -8,22 +8,21 @@ import (
 	"unicode/utf8"
 )
 
-// Text returns a writer to w for text whose layout is newlines, tabs and blanks. All else that can't be printed is
-// replaced. A character is to be written at once, or its parts are replaced. It may be used as w may, also by several at
-// a time.
+// Text returns a writer to w for text. It keeps newlines and tabs, and replaces all else that can't be printed. A
+// character must be in one Write, or its parts are replaced. It is safe for concurrent use if w is.
 func Text(w io.Writer) io.Writer { return out{w, appendText} }
 
-// JSON returns a writer to w for JSON. What can't be printed is escaped, so that a program reads the same value as
-// without, but what isn't UTF-8, which JSON can't hold. Otherwise it is as Text.
+// JSON returns a writer to w for JSON, like Text. It escapes what can't be printed, so that a program reads the same
+// value, and replaces what isn't UTF-8, which JSON can't hold.
 func JSON(w io.Writer) io.Writer { return out{w, appendJSON} }
 
-// out lets characters through one by one.
+// out is a writer that converts each character.
 type out struct {
 	to    io.Writer
 	write func(into []byte, r rune) []byte
 }
 
-// Write is for io.Writer. It returns the length of what was given, not of what came out.
+// Write implements io.Writer. It returns the length of p, not of what it wrote.
 func (o out) Write(p []byte) (int, error) {
 	plain := make([]byte, 0, len(p))
 	for rest := p; len(rest) > 0; {
@@ -53,7 +52,7 @@ func appendJSON(into []byte, r rune) []byte {
 	case r == '\n' || r == '\t' || unicode.IsPrint(r):
 		return utf8.AppendRune(into, r)
 	case r < 0:
-		return append(into, Instead)
+		return append(into, Replacement)
 	case r > 0xffff:
 		high, low := utf16.EncodeRune(r)
 		return fmt.Appendf(into, `\u%04x\u%04x`, high, low)

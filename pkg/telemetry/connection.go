@@ -8,14 +8,14 @@ import (
 )
 
 const (
-	// mostConnections are open: the kubelet, Prometheus and an administrator need one each.
-	mostConnections = 64
-	// The kernel's buffers of a connection: what is under way in them is memory of the container too.
+	// maxConnections limits open connections: the kubelet, Prometheus and an administrator need one each.
+	maxConnections = 64
+	// The sizes of the kernel's buffers for a connection: they count as the container's memory.
 	readBuffer, writeBuffer = 4 << 10, 64 << 10
 )
 
-// connections is a listener with a most of open connections. Who comes is never refused, another one is closed: a probe
-// that finds no place would restart the pod.
+// connections is a listener that limits open connections. It accepts each new connection and closes another one
+// instead: the kubelet would restart the pod if its probe were refused.
 type connections struct {
 	net.Listener
 
@@ -24,10 +24,10 @@ type connections struct {
 }
 
 func limitConnections(l net.Listener) *connections {
-	return &connections{Listener: l, open: connlimit.New[*connection](mostConnections)}
+	return &connections{Listener: l, open: connlimit.New[*connection](maxConnections)}
 }
 
-// Accept returns the next connection, in the place of another one where there are too many.
+// Accept returns the next connection. If there are too many, it closes another one.
 func (l *connections) Accept() (net.Conn, error) {
 	accepted, err := l.Listener.Accept()
 	if err != nil {

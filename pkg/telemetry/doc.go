@@ -1,11 +1,9 @@
-// Package telemetry is what the operator shows of itself: the names of log fields, the logger, the
-// version, and the HTTP server with metrics and probes.
+// Package telemetry has the names of log fields, the logger, the version, and the HTTP server for metrics and probes.
 //
-// It is for the loops (controller, agent, authorizer) and the commands. It may import the standard
-// library, github.com/pkg/errors, logrus, prometheus's client and klog, and of the operator
-// pkg/plain and pkg/connlimit alone.
-// What is measured belongs to the packages that measure: each registers its own metrics.
+// It is for the loops (controller, agent, authorizer) and the commands. It may import the standard library,
+// github.com/pkg/errors, logrus, Prometheus' client and klog, and of the operator only pkg/plain and pkg/connlimit.
+// Each package registers its own metrics.
 //
-// It promises that nothing it serves can be held open without limit, and that it has no global state
-// but Version and, once RedirectKlog was called, klog's.
+// It promises that no client can hold its server's connections and answers without limit, and that its only global
+// state is Version and, after RedirectKlog, klog's logger.
 package telemetry

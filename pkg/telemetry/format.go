@@ -10,24 +10,24 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plain"
 )
 
-// maxWords is how much of a message or a field stands in a log line, in bytes, and maxName how much of a field's name.
-const maxWords, maxName = 1024, 128
+// maxText limits a message or a field's value in a log line, in bytes, and maxName a field's name.
+const maxText, maxName = 1024, 128
 
-// plainly writes log lines in which nothing but the newline at the end is no printable character: what is logged quotes
+// printable formats log lines of printable characters and a newline at the end: messages and fields quote text from
 // nodes, hosts and the API server.
-type plainly struct {
+type printable struct {
 	in logrus.Formatter
-	// out is the way out of the format.
+	// out escapes or replaces what the format leaves unprintable.
 	out func(io.Writer) io.Writer
 }
 
-// Format is for logrus.Formatter.
-func (p plainly) Format(e *logrus.Entry) ([]byte, error) {
+// Format implements logrus.Formatter.
+func (p printable) Format(e *logrus.Entry) ([]byte, error) {
 	shown := *e
-	shown.Message = plain.Line(e.Message, maxWords)
+	shown.Message = plain.Line(e.Message, maxText)
 	shown.Data = make(logrus.Fields, len(e.Data))
 	for name, value := range e.Data {
-		shown.Data[plain.Line(name, maxName)] = words(value)
+		shown.Data[plain.Line(name, maxName)] = fieldValue(value)
 	}
 	line, err := p.in.Format(&shown)
 	if err != nil {
@@ -38,10 +38,10 @@ func (p plainly) Format(e *logrus.Entry) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// words is a field's value, of its own type if its text is one short line.
-func words(value any) any {
+// fieldValue returns a field's value, with its own type if its text is one short line.
+func fieldValue(value any) any {
 	text := fmt.Sprint(value)
-	if line := plain.Line(text, maxWords); line != text {
+	if line := plain.Line(text, maxText); line != text {
 		return line
 	}
 	return value

@@ -8,9 +8,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// RedirectKlog makes everything that client-go logs go to log, one level quieter than it was meant: its
-// errors are warnings here and its infos are for debugging, since the loops report what they fail at
-// themselves. It is for commands: klog is global.
+// RedirectKlog sends what client-go logs to log: errors as warnings, all else for debugging, since the loops report
+// their failures themselves. It is for commands: klog is global.
 func RedirectKlog(log logrus.FieldLogger) {
 	klog.SetSlogLogger(slog.New(handler{log: log}))
 }
@@ -21,7 +20,7 @@ type handler struct {
 	prefix string
 }
 
-// Enabled lets pass what isn't more verbose than klog's level 0.
+// Enabled reports whether a record is no more verbose than klog's level 0.
 func (h handler) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelInfo }
 
 func (h handler) Handle(_ context.Context, r slog.Record) error {

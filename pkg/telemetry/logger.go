@@ -17,12 +17,12 @@ const (
 )
 
 const (
-	// Levels and Formats are what NewLogger takes, for the help of flags.
+	// Levels and Formats list what NewLogger accepts, for the help texts of flags.
 	Levels  = "error, warn, info, debug, trace"
 	Formats = FormatText + ", " + FormatJSON
 )
 
-// NewLogger returns a logger that writes to out, whatever it is given to log in printable lines.
+// NewLogger returns a logger that writes printable lines to out.
 func NewLogger(out io.Writer, level, format string) (*logrus.Logger, error) {
 	parsed, err := logrus.ParseLevel(level)
 	if err != nil || parsed < logrus.ErrorLevel {
@@ -33,9 +33,9 @@ func NewLogger(out io.Writer, level, format string) (*logrus.Logger, error) {
 	log.SetLevel(parsed)
 	switch strings.ToLower(format) {
 	case FormatText:
-		log.SetFormatter(plainly{&logrus.TextFormatter{FullTimestamp: true, DisableColors: true}, plain.Text})
+		log.SetFormatter(printable{&logrus.TextFormatter{FullTimestamp: true, DisableColors: true}, plain.Text})
 	case FormatJSON:
-		log.SetFormatter(plainly{&logrus.JSONFormatter{}, plain.JSON})
+		log.SetFormatter(printable{&logrus.JSONFormatter{}, plain.JSON})
 	default:
 		return nil, errors.Errorf("log format %q is not one of: %s", format, Formats)
 	}

@@ -11,7 +11,7 @@ import (
 
 // Options are the flags that every loop has.
 type Options struct {
-	// ListenAddress serves metrics, probes and whatever else a loop shows. Default :8080.
+	// ListenAddress serves metrics, probes and a loop's further paths. Default :8080.
 	ListenAddress string
 	// LogLevel is one of Levels, LogFormat one of Formats. Defaults info and text.
 	LogLevel, LogFormat string
@@ -22,14 +22,14 @@ func DefaultOptions() Options {
 	return Options{ListenAddress: ":8080", LogLevel: "info", LogFormat: FormatText}
 }
 
-// AddFlags binds the options to fs; serves says what is served on the address.
+// AddFlags binds the options to fs; serves names what is served on the address, for the help text.
 func (o *Options) AddFlags(fs *flag.FlagSet, serves string) {
 	fs.StringVar(&o.ListenAddress, "listen", o.ListenAddress, "address for "+serves)
 	fs.StringVar(&o.LogLevel, "log-level", o.LogLevel, "one of: "+Levels)
 	fs.StringVar(&o.LogFormat, "log-format", o.LogFormat, "one of: "+Formats)
 }
 
-// Validate returns the first thing that is wrong, with the remedy.
+// Validate returns the first mistake, with the remedy.
 func (o Options) Validate() error {
 	if o.ListenAddress == "" {
 		return errors.New("flag -listen is empty: give an address like :8080")
@@ -41,7 +41,7 @@ func (o Options) Validate() error {
 	return errors.WithMessage(err, "flags -log-level and -log-format")
 }
 
-// Logger returns the logger of valid options, and lets client-go's words go through it.
+// Logger returns the logger of valid options, and redirects what client-go logs to it.
 func (o Options) Logger(out io.Writer) (*logrus.Logger, error) {
 	log, err := NewLogger(out, o.LogLevel, o.LogFormat)
 	if err == nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plain"
 )
 
-// The paths that Serve always has.
+// The paths that Serve always serves.
 const (
 	PathMetrics = "/metrics"
 	PathHealth  = "/healthz"
@@ -24,38 +24,37 @@ const (
 )
 
 const (
-	// readTimeout bounds the request. answerTimeout bounds the answer, furtherTimeout that of a further path, which may
-	// have some MB for a slow reader.
+	// readTimeout bounds the request, answerTimeout the answer, and furtherTimeout the answer of a further path, which may
+	// be some MB for a slow reader.
 	readTimeout    = 5 * time.Second
 	answerTimeout  = 10 * time.Second
 	furtherTimeout = 30 * time.Second
 	idleTimeout    = 10 * time.Second
-	// furtherAtOnce is how many requests of further paths are answered at once, turnTimeout how long another one waits.
+	// furtherAtOnce is how many requests of further paths are answered at once, queueTimeout how long another one waits.
 	furtherAtOnce = 2
-	turnTimeout   = 10 * time.Second
-	// graceTimeout is for answers in flight when the server is told to end.
+	queueTimeout  = 10 * time.Second
+	// graceTimeout is for answers in flight when the server shuts down.
 	graceTimeout = 5 * time.Second
 	maxHeader    = 4 << 10
 )
 
-// MaxBody is the longest body that a request of a further path may have, in bytes. One byte more is read, and no other.
+// MaxBody is the longest body of a request of a further path, in bytes. A handler sees one byte more of a longer one,
+// so that it can refuse it.
 const MaxBody = 64 << 10
 
-// Config says what Serve serves.
+// Config is what Serve serves.
 type Config struct {
-	// Gatherer gives the metrics.
 	Gatherer prometheus.Gatherer
-	// Ready and Healthy answer the probes: nil is fine, an error is the text of a 503. A probe without a
-	// function always answers ok.
+	// Ready and Healthy answer the probes: with ok, or with an error as the text of a 503. Without a function, a probe
+	// always answers ok.
 	Ready, Healthy func() error
-	// Handlers are further paths, such as /plan. Their answers may be large: two are made at once, and each has 30 s. Of a
-	// request's body they see no more than a byte beyond MaxBody.
+	// Handlers are further paths, such as /plan. Their answers may be large: two are made at once, and each has 30 s.
 	Handlers map[string]http.Handler
 	Log      logrus.FieldLogger
 }
 
-// Serve serves metrics and probes on addr until ctx ends, then lets the answers in flight finish and
-// returns nil. It listens first, so an address that can't be used is an error at once.
+// Serve serves metrics and probes on addr until ctx ends, then lets the answers in flight finish and returns nil. An
+// address that can't be used is an error at once.
 func Serve(ctx context.Context, addr string, cfg Config) error {
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", addr)
@@ -86,7 +85,7 @@ func serve(ctx context.Context, l net.Listener, cfg Config) error {
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), graceTimeout)
 	defer cancel()
 	if err := srv.Shutdown(grace); err != nil {
-		// Who still reads after the grace time is cut off; that is no failure of ours.
+		// A client that still reads after the grace time is cut off; that is no failure of the server.
 		_ = srv.Close()
 	}
 	<-failed
@@ -102,34 +101,34 @@ func mux(cfg Config) http.Handler {
 	}))
 	m.Handle("GET "+PathHealth, probe(cfg.Healthy))
 	m.Handle("GET "+PathReady, probe(cfg.Ready))
-	turn := make(chan struct{}, furtherAtOnce)
+	slots := make(chan struct{}, furtherAtOnce)
 	for path, h := range cfg.Handlers {
-		m.Handle(path, inTurn(turn, h))
+		m.Handle(path, queued(slots, h))
 	}
 	return m
 }
 
-// inTurn holds back an answer while others are made and read, for each of them may be large. The request's body is read
-// before, so that a slow one holds up nothing.
-func inTurn(turn chan struct{}, h http.Handler) http.Handler {
+// queued makes a handler wait for a slot, because answers may be large. The request's body is read before, so that a
+// slow client holds no slot.
+func queued(slots chan struct{}, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(io.LimitReader(r.Body, MaxBody+1))
 		if err != nil {
-			http.Error(w, "the request's body did not come", http.StatusBadRequest)
+			http.Error(w, "the request's body could not be read", http.StatusBadRequest)
 			return
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		control := http.NewResponseController(w)
-		_ = control.SetWriteDeadline(time.Now().Add(turnTimeout + answerTimeout))
-		wait, cancel := context.WithTimeout(r.Context(), turnTimeout)
+		_ = control.SetWriteDeadline(time.Now().Add(queueTimeout + answerTimeout))
+		wait, cancel := context.WithTimeout(r.Context(), queueTimeout)
 		defer cancel()
 		select {
-		case turn <- struct{}{}:
+		case slots <- struct{}{}:
 		case <-wait.Done():
-			http.Error(w, "too many ask for this at the same time: try again", http.StatusServiceUnavailable)
+			http.Error(w, "too many requests at the same time: try again", http.StatusServiceUnavailable)
 			return
 		}
-		defer func() { <-turn }()
+		defer func() { <-slots }()
 		_ = control.SetWriteDeadline(time.Now().Add(furtherTimeout))
 		h.ServeHTTP(w, r)
 	})
@@ -139,7 +138,7 @@ func probe(check func() error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if check != nil {
 			if err := check(); err != nil {
-				http.Error(w, plain.Line(err.Error(), maxWords), http.StatusServiceUnavailable)
+				http.Error(w, plain.Line(err.Error(), maxText), http.StatusServiceUnavailable)
 				return
 			}
 		}
@@ -147,7 +146,7 @@ func probe(check func() error) http.Handler {
 	})
 }
 
-// promLog is what promhttp wants for a logger.
+// promLog implements promhttp.Logger.
 type promLog struct{ log logrus.FieldLogger }
 
 func (p promLog) Println(v ...any) { p.log.WithField(FieldMessage, v).Warn("Metrics are incomplete") }

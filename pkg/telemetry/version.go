@@ -7,7 +7,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Version is the build's. The linker sets it: -ldflags "-X <this package>.Version=1.0.0".
+// Version is the build's version, set by the linker: -ldflags "-X <this package>.Version=1.0.0". It is "unknown" if
+// neither that nor the build information has one.
 var Version = ""
 
 func init() {
@@ -16,7 +17,6 @@ func init() {
 	}
 }
 
-// unknown stands for the version of a build that doesn't tell.
 const unknown = "unknown"
 
 func fromBuildInfo(info *debug.BuildInfo, ok bool) string {
@@ -29,7 +29,7 @@ func fromBuildInfo(info *debug.BuildInfo, ok bool) string {
 // Namespace begins the name of every metric of the operator.
 const Namespace = "bottlerocket_update"
 
-// RegisterBuildInfo registers the gauge that tells the build.
+// RegisterBuildInfo registers the gauge whose labels are the component and its build.
 func RegisterBuildInfo(r prometheus.Registerer, component string) {
 	g := prometheus.NewGauge(prometheus.GaugeOpts{
 		Namespace:   Namespace,

@@ -6,9 +6,9 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Beside runs a loop with its metrics and probes beside it until the first of them ends or ctx does,
-// ends the other, waits for it, and returns the first error.
-func Beside(ctx context.Context, run func(context.Context) error, addr string, cfg Config) error {
+// RunAndServe runs a loop and serves its metrics and probes until one of the two or ctx ends. It then ends the other
+// one, waits for it, and returns the first error.
+func RunAndServe(ctx context.Context, run func(context.Context) error, addr string, cfg Config) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var both errgroup.Group
 	both.Go(func() error {
