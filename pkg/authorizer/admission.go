@@ -12,7 +12,8 @@ import (
 )
 
 // admission tests whether an admission policy restricts the proxy's account to what agents may write. The proxy judges
-// every write itself; the policy is for the case that the proxy was taken over. Without restricted nothing is tested.
+// every write itself; the policy still holds if an attacker controls the proxy. If restricted is nil, nothing is
+// tested.
 type admission struct {
 	restricted func(ctx context.Context, node string) (bool, error)
 	missing    prometheus.Gauge
@@ -23,7 +24,7 @@ type admission struct {
 	known access.Enforcement
 }
 
-// ask begins a test, if it is time for one, on a node that is known to exist.
+// ask begins a test, if one is due, on a node that exists.
 func (a *admission) ask(ctx context.Context, node string) {
 	if a.restricted == nil {
 		return
@@ -41,20 +42,20 @@ func (a *admission) ask(ctx context.Context, node string) {
 func (a *admission) test(ctx context.Context, node string) {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
-	stands, err := a.restricted(ctx, node)
+	inForce, err := a.restricted(ctx, node)
 	if err != nil {
-		a.log.WithError(err).Debug("Could not find out whether the admission policy stands")
+		a.log.WithError(err).Debug("Could not find out whether the admission policy is in force")
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.known = a.known.Tested(a.now(), stands, err)
+	a.known = a.known.Tested(a.now(), inForce, err)
 	if !a.known.Missing {
 		a.missing.Set(0)
 		return
 	}
 	a.missing.Set(1)
 	if err == nil {
-		a.log.Error("No admission policy holds the proxy's account to what agents may write: apply update-operator.yaml whole, " +
-			"and see that the policy update-operator-proxy matches this account")
+		a.log.Error("No admission policy restricts the proxy's account to what agents may write: apply update-operator.yaml whole, " +
+			"and check that the policy update-operator-proxy matches this account")
 	}
 }

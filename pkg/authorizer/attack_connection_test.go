@@ -63,7 +63,7 @@ func ask(t *testing.T, conn net.Conn, request string) int {
 // don't feel them.
 func TestAttackConnections(t *testing.T) {
 	const most = 20
-	few := func(p *Proxy) { p.strangers = most }
+	few := func(p *Proxy) { p.maxUnauthenticated = most }
 	t.Run("more than may be", func(t *testing.T) {
 		b := newBattlefield(t, few)
 		known, err := b.dial(t, tls.VersionTLS13)
@@ -137,7 +137,7 @@ func TestAttackConnections(t *testing.T) {
 func TestConnectionsInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pipes := make(pipeListener)
-		l := limitConnections(pipes, mostStrangers)
+		l := limitConnections(pipes, maxUnauthenticated)
 		accept := func() (server *connection, client net.Conn) {
 			near, far := net.Pipe()
 			go func() { pipes <- far }()
@@ -147,14 +147,14 @@ func TestConnectionsInTime(t *testing.T) {
 		}
 		stranger, peer := accept()
 		agents, agentsPeer := accept()
-		agents.prove("a")
-		agents.prove("b")
+		agents.authenticate("a")
+		agents.authenticate("b")
 		ended := make(chan struct{})
 		go func() {
 			_, _ = peer.Read(make([]byte, 1))
 			close(ended)
 		}()
-		time.Sleep(strangerTime - time.Second)
+		time.Sleep(authTime - time.Second)
 		synctest.Wait()
 		select {
 		case <-ended:
@@ -163,15 +163,15 @@ func TestConnectionsInTime(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		<-ended
-		stranger.prove("a")
-		assert.Equal(t, l.strangers.Len(), 0)
+		stranger.authenticate("a")
+		assert.Equal(t, l.unauthenticated.Len(), 0)
 		assert.Equal(t, len(l.agents["a"]), 1, "one that is closed is nobody's")
 		assert.Equal(t, len(l.agents["b"]), 0, "the first agent counts")
-		go func() { _, _ = agentsPeer.Write(make([]byte, 2*strangerBytes)) }()
-		_, err := io.ReadFull(agents, make([]byte, 2*strangerBytes))
+		go func() { _, _ = agentsPeer.Write(make([]byte, 2*authBytes)) }()
+		_, err := io.ReadFull(agents, make([]byte, 2*authBytes))
 		assert.NilError(t, err)
 		assert.NilError(t, agents.Close())
-		assert.Equal(t, len(l.agents)+l.strangers.Len(), 0)
+		assert.Equal(t, len(l.agents)+l.unauthenticated.Len(), 0)
 	})
 }
 

@@ -235,7 +235,7 @@ func TestAttackFlush(t *testing.T) {
 		return v.refusal
 	}
 	assert.Assert(t, ask("good") == nil)
-	for i := range keptMost + 10 {
+	for i := range maxEntries + 10 {
 		assert.Assert(t, ask(fmt.Sprint(i)) != nil)
 	}
 	w.at(noon.Add(reviewFor + time.Millisecond))

@@ -23,7 +23,7 @@ import (
 
 // unlimited lets a test send as much as it likes.
 func unlimited(p *Proxy) {
-	p.handler.limits = newKept[string](func() *limit {
+	p.handler.limits = newLRUMap[string](func() *limit {
 		return &limit{rate: rate.NewLimiter(rate.Inf, 0), open: make(chan struct{}, inFlight)}
 	})
 }
@@ -254,8 +254,8 @@ func TestAttackContent(t *testing.T) {
 		{name: "an encoded body", method: "PATCH", target: ownPath, body: factBody, headers: []string{"Content-Encoding: gzip"}, code: no, says: "encoding"},
 		{name: "a dry run", method: "PATCH", target: ownPath + "?dryRun=All", body: factBody, code: no, says: "dryRun"},
 		{name: "force", method: "PATCH", target: ownPath + "?force=true&fieldManager=kubelet", body: factBody, code: no, says: "force"},
-		{name: "an older look", method: "PATCH", target: ownPath, body: strings.Replace(factBody, "RV", "1", 1), code: http.StatusConflict, says: "look again"},
-		{name: "busy from an older look", method: "PATCH", target: ownPath, body: strings.Replace(answerPatch(intentID, "busy", ""), "RV", "1", 1), code: http.StatusConflict, says: "look again"},
+		{name: "an older look", method: "PATCH", target: ownPath, body: strings.Replace(factBody, "RV", "1", 1), code: http.StatusConflict, says: "read it again"},
+		{name: "busy from an older look", method: "PATCH", target: ownPath, body: strings.Replace(answerPatch(intentID, "busy", ""), "RV", "1", 1), code: http.StatusConflict, says: "read it again"},
 	} {
 		t.Run(a.name, func(t *testing.T) { b.run(t, a) })
 	}

@@ -21,7 +21,7 @@ func TestAttackWords(t *testing.T) {
 	// Every refusal has its line.
 	b := newBattlefield(t, func(p *Proxy) {
 		p.handler.audit = newAuditor(log, NewMetrics(nil))
-		p.handler.audit.voices = newKept[string](func() *voice { return &voice{rate: rate.NewLimiter(rate.Inf, 0)} })
+		p.handler.audit.rates = newLRUMap[string](func() *logRate { return &logRate{limiter: rate.NewLimiter(rate.Inf, 0)} })
 	})
 	long := strings.Repeat("a", 3000)
 	const odd = "%1b%5b31m%e2%80%ae%c2%9b"

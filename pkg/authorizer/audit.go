@@ -1,6 +1,7 @@
 package authorizer
 
 import (
+	"cmp"
 	"net/http"
 	"sync"
 
@@ -14,70 +15,68 @@ import (
 const (
 	linesPerSecond = 0.2
 	lineBurst      = 10
-	// maxWord of a request's path, or of another word that is a peer's, is logged; maxMessage of a refusal is said.
-	maxWord    = 120
+	// maxLogged limits a request's method and path in the log, and maxMessage the message of a refusal, in bytes.
+	maxLogged  = 120
 	maxMessage = 400
 )
 
-// auditor counts and logs refusals; each agent, and each address without one, has lines of its own.
+// auditor counts and logs refusals. Each agent, and each address without a good token, has its own log rate, so that
+// none of them hides the refusals of another one.
 type auditor struct {
 	log     logrus.FieldLogger
 	metrics *Metrics
-	voices  *kept[string, *voice]
+	rates   *lruMap[string, *logRate]
 }
 
-type voice struct {
-	rate *rate.Limiter
-	mu   sync.Mutex
-	// unsaid counts the refusals since the last line.
-	unsaid int
+type logRate struct {
+	limiter *rate.Limiter
+	mu      sync.Mutex
+	// skipped counts the refusals that were not logged since the last line.
+	skipped int
 }
 
-func newVoice() *voice { return &voice{rate: rate.NewLimiter(linesPerSecond, lineBurst)} }
+func newLogRate() *logRate { return &logRate{limiter: rate.NewLimiter(linesPerSecond, lineBurst)} }
 
 func newAuditor(log logrus.FieldLogger, m *Metrics) *auditor {
-	return &auditor{log: log, metrics: m, voices: newKept[string](newVoice)}
+	return &auditor{log: log, metrics: m, rates: newLRUMap[string](newLogRate)}
 }
 
 func (a *auditor) refused(r *http.Request, i Identity, address string, refusal *Refusal) {
 	a.metrics.refused.WithLabelValues(string(refusal.Reason)).Inc()
-	who := i.PodUID
-	if who == "" {
-		who = address
-	}
-	log := a.log.WithFields(logrus.Fields{telemetry.FieldAddress: address, telemetry.FieldMethod: plain.Line(r.Method, maxWord),
-		telemetry.FieldPath: plain.Line(r.URL.Path, maxWord), telemetry.FieldReason: string(refusal.Reason), telemetry.FieldMessage: refusal.Message})
+	source := cmp.Or(i.PodUID, address)
+	log := a.log.WithFields(logrus.Fields{telemetry.FieldAddress: address, telemetry.FieldMethod: plain.Line(r.Method, maxLogged),
+		telemetry.FieldPath: plain.Line(r.URL.Path, maxLogged), telemetry.FieldReason: string(refusal.Reason), telemetry.FieldMessage: refusal.Message})
 	if i.PodUID != "" {
 		log = log.WithFields(logrus.Fields{telemetry.FieldNode: i.NodeName, telemetry.FieldPod: i.PodName})
 	}
-	// Somebody else wrote first, and the agent looks again: nothing to look into.
+	// Conflicts are normal: another client wrote first, and the agent reads the node again.
 	if refusal.Reason == ReasonConflict {
 		log.Debug("Refused a request")
 		return
 	}
-	if may, unsaid := a.voices.of(who).speak(); may {
-		if unsaid > 0 {
-			log = log.WithField(telemetry.FieldCount, unsaid+1)
+	if ok, skipped := a.rates.get(source).allow(); ok {
+		if skipped > 0 {
+			log = log.WithField(telemetry.FieldCount, skipped+1)
 		}
 		log.Warn("Refused a request")
 	}
 }
 
-// upstream logs that the API server could not be asked; in an outage every agent meets that.
+// upstream logs a failed request to the API server. All agents share one log rate, since an outage affects all of them.
 func (a *auditor) upstream(err error) {
-	if may, unsaid := a.voices.of("").speak(); may {
-		a.log.WithError(err).WithField(telemetry.FieldCount, unsaid+1).Warn("The API server could not be asked")
+	if ok, skipped := a.rates.get("").allow(); ok {
+		a.log.WithError(err).WithField(telemetry.FieldCount, skipped+1).Warn("A request to the API server failed")
 	}
 }
 
-// speak tells if a line may be said now, and how many were not since the last.
-func (v *voice) speak() (may bool, unsaid int) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if !v.rate.Allow() {
-		v.unsaid++
+// allow reports whether a line may be logged now, and returns how many were skipped since the last one.
+func (l *logRate) allow() (ok bool, skipped int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.limiter.Allow() {
+		l.skipped++
 		return false, 0
 	}
-	unsaid, v.unsaid = v.unsaid, 0
-	return true, unsaid
+	skipped, l.skipped = l.skipped, 0
+	return true, skipped
 }

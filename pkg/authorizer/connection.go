@@ -17,38 +17,38 @@ import (
 )
 
 const (
-	// mostStrangers is how many connections are open on which no good token was shown yet: as many as agents of one
-	// proxy that come at the same moment.
-	mostStrangers = 1000
-	// strangerTime is how long a connection may take until then, from its first byte; strangerBytes is what may be
-	// read of it, TLS included: some headers and a report.
-	strangerTime  = 30 * time.Second
-	strangerBytes = 32 << 10
-	// agentConnections is how many connections one agent has; it needs one, and another while the first one hangs.
+	// maxUnauthenticated limits open connections without a good token so far: the agents that may connect to one proxy at
+	// the same moment.
+	maxUnauthenticated = 1000
+	// authTime is how long a connection may take to show a good token; authBytes limits what is read of it until then, TLS
+	// included: some headers and a report.
+	authTime  = 30 * time.Second
+	authBytes = 32 << 10
+	// agentConnections is how many connections one agent may have; it needs one, and another while the first one hangs.
 	agentConnections = 4
-	// farewellTime is how long a stranger may take to read why it was refused.
-	farewellTime = 2 * time.Second
-	// The kernel's buffers of a connection: what is under way in them is memory of the container too.
+	// refusalTime is how long a client without a good token may take to read its refusal.
+	refusalTime = 2 * time.Second
+	// The sizes of the kernel's buffers for a connection: they count as the container's memory.
 	readBuffer, writeBuffer = 16 << 10, 32 << 10
 )
 
-// connections is a listener that bounds what is connected. Strangers are all until a good token was shown on their
-// connection: of those there is a most. Neither a stranger elsewhere nor one that does nothing keeps an agent out, and
-// agents lose nothing to strangers.
+// connections is a listener that limits open connections. A connection is unauthenticated until a request on it shows a
+// good token. Those have a limit of their own: neither many of one address nor idle ones keep an agent out, and no
+// agent loses a connection to them.
 type connections struct {
 	net.Listener
 
-	mu        sync.Mutex
-	strangers *connlimit.Limit[*connection]
-	// agents are by their pods' UIDs, in the order in which they came.
+	mu              sync.Mutex
+	unauthenticated *connlimit.Limit[*connection]
+	// agents are the other connections by their pods' UIDs, in the order of arrival.
 	agents map[string][]*connection
 }
 
-func limitConnections(l net.Listener, most int) *connections {
-	return &connections{Listener: l, strangers: connlimit.New[*connection](most), agents: map[string][]*connection{}}
+func limitConnections(l net.Listener, max int) *connections {
+	return &connections{Listener: l, unauthenticated: connlimit.New[*connection](max), agents: map[string][]*connection{}}
 }
 
-// Accept returns the next connection, in the place of another one where there are too many.
+// Accept returns the next connection. If there are too many, it closes another one.
 func (l *connections) Accept() (net.Conn, error) {
 	accepted, err := l.Listener.Accept()
 	if err != nil {
@@ -59,10 +59,10 @@ func (l *connections) Accept() (net.Conn, error) {
 		_ = t.SetWriteBuffer(writeBuffer)
 	}
 	c := &connection{Conn: accepted, of: l}
-	c.left.Store(strangerBytes)
+	c.left.Store(authBytes)
 	l.mu.Lock()
-	c.end = time.AfterFunc(strangerTime, func() { _ = c.Close() })
-	over, full := l.strangers.Add(connlimit.Source(accepted.RemoteAddr().String()), c)
+	c.end = time.AfterFunc(authTime, func() { _ = c.Close() })
+	over, full := l.unauthenticated.Add(connlimit.Source(accepted.RemoteAddr().String()), c)
 	l.mu.Unlock()
 	if full {
 		_ = over.Close()
@@ -74,7 +74,7 @@ func (l *connections) remove(c *connection) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c.end.Stop()
-	l.strangers.Remove(c)
+	l.unauthenticated.Remove(c)
 	i := slices.Index(l.agents[c.agent], c)
 	if i < 0 {
 		return
@@ -84,13 +84,13 @@ func (l *connections) remove(c *connection) {
 	}
 }
 
-// connection is one with what is known of its peer.
+// connection is a connection and what is known of its peer.
 type connection struct {
 	net.Conn
 	of *connections
 	// left is how many bytes may still be read.
 	left atomic.Int64
-	// end closes the connection of a stranger, agent is the pod's UID that was proven, empty for a stranger; of.mu
+	// end closes an unauthenticated connection. agent is the UID of the token's pod; empty while unauthenticated. of.mu
 	// guards both.
 	end   *time.Timer
 	agent string
@@ -99,7 +99,7 @@ type connection struct {
 func (c *connection) Read(b []byte) (int, error) {
 	left := c.left.Load()
 	if left <= 0 {
-		return 0, errors.Errorf("more than %d bytes without a good token", strangerBytes)
+		return 0, errors.Errorf("more than %d bytes without a good token", authBytes)
 	}
 	n, err := c.Conn.Read(b[:min(int64(len(b)), left)])
 	c.left.Add(-int64(n))
@@ -112,22 +112,22 @@ func (c *connection) Close() error {
 	return c.Conn.Close()
 }
 
-// prove notes whose connection it is: it is no stranger's any more. The first agent counts.
-func (c *connection) prove(pod string) {
+// authenticate notes that a request of the pod with a good token came on the connection. The first pod counts.
+func (c *connection) authenticate(pod string) {
 	if c == nil {
 		return
 	}
-	if over := c.of.prove(c, pod); over != nil {
+	if over := c.of.authenticate(c, pod); over != nil {
 		_ = over.Close()
 	}
 }
 
-// prove returns which connection of the agent has to go.
-func (l *connections) prove(c *connection, pod string) (over *connection) {
+// authenticate returns the agent's connection to close if it has too many; nil otherwise.
+func (l *connections) authenticate(c *connection, pod string) (over *connection) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	// One that is no stranger's is closed, or proven.
-	if !l.strangers.Remove(c) {
+	if !l.unauthenticated.Remove(c) {
+		// It is closed, or authenticated already.
 		return nil
 	}
 	c.end.Stop()
@@ -140,8 +140,9 @@ func (l *connections) prove(c *connection, pod string) (over *connection) {
 	return nil
 }
 
-// dismiss ends a stranger's connection once it could read the answer that is about to be written.
-func (c *connection) dismiss(w http.ResponseWriter) {
+// endAfterAnswer makes an unauthenticated connection end after refusalTime, in which the client can read the answer
+// that is about to be written.
+func (c *connection) endAfterAnswer(w http.ResponseWriter) {
 	if c == nil {
 		return
 	}
@@ -151,7 +152,7 @@ func (c *connection) dismiss(w http.ResponseWriter) {
 		return
 	}
 	w.Header().Set("Connection", "close")
-	c.end.Reset(farewellTime)
+	c.end.Reset(refusalTime)
 }
 
 type connectionKey struct{}
@@ -164,7 +165,7 @@ func withConnection(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connectionKey{}, c)
 }
 
-// connectionOf returns the connection that a request came on, nil if it came on none.
+// connectionOf returns the connection of a request; nil if it has none, as in tests.
 func connectionOf(r *http.Request) *connection {
 	c, _ := r.Context().Value(connectionKey{}).(*connection)
 	return c

@@ -1,33 +1,32 @@
-// Package authorizer is the proxy: the only door to the API server for agents, which have no Kubernetes
-// permission of their own. A bearer token becomes a node's identity, a rule decides, and what is allowed
-// goes on to the API server with the proxy's own account.
+// Package authorizer is the proxy: the agents' only way to the API server, since they have no Kubernetes permission of
+// their own. A TokenReview turns a bearer token into a node's identity, a rule decides, and the proxy sends what is
+// allowed to the API server with its own account.
 //
-//	identity.go  who: token -> TokenReview -> Identity; what a token tells by itself (token.go, keys.go), what is
-//	             remembered (remember.go), and what guards the reviews (gate.go)
-//	request.go   what: path, method, query and Accept of a request, by a list of what is allowed
-//	patch.go     what: the one form of patch, read strictly
-//	rule.go      whether: Judge, a function of values alone
-//	handler.go   carrying out: gets, lists and patches; watch.go: watches; upstream.go: the API server
-//	limit.go     how much: requests of one agent; connection.go: connections, of agents and of strangers
-//	serve.go     serving: TLS, sizes, times, the end; certificate/: where the certificate comes from
+//	identity.go  authentication: token -> TokenReview -> Identity; early refusals (token.go, keys.go), remembered reviews
+//	             (remember.go), and the rate of reviews (gate.go)
+//	request.go   the allowed paths, methods, queries and Accept headers
+//	patch.go     the one form of patch, read strictly
+//	rule.go      authorization: Judge, a pure function
+//	handler.go   gets, lists and patches; watch.go: watches; upstream.go: the API server
+//	limit.go     the rate of one agent's requests; connection.go: connections
+//	serve.go     TLS, limits, timeouts and shutdown; certificate/: the serving certificate
 //
-// It imports client-go, the pure packages, pkg/kube and telemetry, and no loop. It promises S4: an agent
-// can write only its own Node's report, only as an answer to the intent that stands there, and only from
-// what it saw there. The Node is read live for that, and the write carries the resourceVersion that was
-// judged, so nothing changes in between. What goes on to the API server is made anew from what was
-// judged: no header, no query and no byte of a body is passed through. The proxy never retries on an
-// agent's behalf. A token that isn't good any more opens nothing 20 s later, and ends what it opened
-// within a minute; the same is so of a Node that is gone.
+// It imports client-go, the pure packages, pkg/kube and telemetry, and no loop. It promises S4: an agent can write only
+// its own Node's report, only as an answer to the Node's present intent, and only from what it saw there. The proxy
+// reads the Node live for that, and its write carries the resourceVersion that it judged, so nothing changes in
+// between. Each request to the API server is composed from what was judged: no header, no query and no byte of a body
+// is passed through. The proxy never retries for an agent. A revoked token opens nothing 20 s later, and its watches
+// end within a minute; the same holds for a Node that is gone.
 //
-// Nothing that strangers do, who have no good token, keeps agents out: what they may hold and have asked is bounded
-// apart from what agents need. A token's own claims and its signature are no proof, only a reason to refuse early, or
-// to review it apart from those that anybody can make up.
+// No client without a good token keeps agents out: its connections and token reviews have limits of their own. A
+// token's claims and its signature are no proof; the proxy uses them only to refuse early, and to review tokens that
+// the API server signed apart from made-up ones.
 //
-// It speaks the Kubernetes API (paths, Status errors, watches with WatchList), so that agents use
-// client-go against it unchanged; it answers with metadata only. Token reviews go through client-go: the
-// machinery of k8s.io/apiserver would add its whole weight for a cache of some lines.
+// It speaks the Kubernetes API (paths, Status errors, watches with WatchList), so that agents use client-go against it
+// unchanged; it answers with metadata only. Token reviews go through client-go: k8s.io/apiserver would be a large
+// dependency for a small cache.
 //
-// What its account needs, and no more:
+// The permissions of its account, and no more:
 //
 //   - tokenreviews (authentication.k8s.io): create
 //   - nodes: get, list, watch, patch (WatchList needs list beside watch)

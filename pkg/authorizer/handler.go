@@ -15,13 +15,13 @@ import (
 )
 
 const (
-	// maxBody is far above an agent's patch.
+	// maxBody is far above the size of an agent's patch.
 	maxBody = 64 << 10
-	// requestTime bounds every request to the API server that isn't a watch, writeTime how long a peer may
-	// take to accept a piece of an answer.
+	// requestTime bounds every request to the API server that isn't a watch, writeTime how long a client may take to
+	// accept a piece of an answer.
 	requestTime = 15 * time.Second
 	writeTime   = 30 * time.Second
-	// patchesAtOnce is how many bodies are held at once, while the API server may be silent.
+	// patchesAtOnce limits the bodies in memory, where they stay while the API server doesn't answer.
 	patchesAtOnce = 256
 )
 
@@ -29,7 +29,7 @@ const (
 type handler struct {
 	reviewer  *reviewer
 	upstream  *upstream
-	limits    *kept[string, *limit]
+	limits    *lruMap[string, *limit]
 	patches   chan struct{}
 	audit     *auditor
 	metrics   *Metrics
@@ -41,8 +41,8 @@ type handler struct {
 	stopping context.Context
 }
 
-// asked is a request of an identified agent.
-type asked struct {
+// agentCall is a call of an identified agent.
+type agentCall struct {
 	call
 	token    string
 	identity Identity
@@ -50,28 +50,28 @@ type asked struct {
 
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	address, conn, token := connlimit.Source(r.RemoteAddr), connectionOf(r), bearer(r)
-	who, err := h.reviewer.identify(r.Context(), token, address)
-	refusal := who.refusal
+	reviewed, err := h.reviewer.identify(r.Context(), token, address)
+	refusal := reviewed.refusal
 	if err != nil {
 		refusal = h.unavailable(r.Context(), err)
 	}
 	if refusal == nil {
-		conn.prove(who.identity.PodUID)
+		conn.authenticate(reviewed.identity.PodUID)
 		var leave func()
-		if leave, refusal = h.limits.of(who.identity.PodUID).enter(); refusal == nil {
+		if leave, refusal = h.limits.get(reviewed.identity.PodUID).enter(); refusal == nil {
 			defer leave()
-			refusal = h.serve(w, r, token, who.identity)
+			refusal = h.serve(w, r, token, reviewed.identity)
 		}
 	}
 	if refusal != nil {
-		h.audit.refused(r, who.identity, address, refusal)
-		conn.dismiss(w)
+		h.audit.refused(r, reviewed.identity, address, refusal)
+		conn.endAfterAnswer(w)
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTime))
 		refusal.write(w)
 	}
 }
 
-// serve answers the request, or returns why not; then nothing was written to w.
+// serve answers the request, or returns its refusal without writing to w.
 func (h *handler) serve(w http.ResponseWriter, r *http.Request, token string, i Identity) *Refusal {
 	c, refusal := parse(r)
 	if refusal != nil {
@@ -81,7 +81,7 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, token string, i 
 		return refuse(ReasonNode, "node %.80q is not the agent's own, %q", c.node, i.NodeName)
 	}
 	h.metrics.requests.WithLabelValues(string(c.verb)).Inc()
-	a := asked{call: c, token: token, identity: i}
+	a := agentCall{call: c, token: token, identity: i}
 	switch c.verb {
 	case verbPatch:
 		return h.patch(w, r, a)
@@ -117,21 +117,20 @@ func (h *handler) own(ctx context.Context, i Identity) *Refusal {
 }
 
 func (h *handler) unavailable(ctx context.Context, err error) *Refusal {
-	// A peer that went away is no trouble of the API server's.
+	// If the client disconnected, the API server is not at fault.
 	if !errors.Is(ctx.Err(), context.Canceled) {
 		h.audit.upstream(err)
 	}
-	return refuse(ReasonUpstream, "the proxy got no answer of the API server")
+	return refuse(ReasonUpstream, "the proxy got no answer from the API server")
 }
 
-// patch reads the whole patch first, so that the node is judged as it stands once nothing but the write
-// is left to do.
-func (h *handler) patch(w http.ResponseWriter, r *http.Request, a asked) *Refusal {
+// patch reads the whole patch first, and the node last, so that only the write remains after the judgement.
+func (h *handler) patch(w http.ResponseWriter, r *http.Request, a agentCall) *Refusal {
 	if kinds := r.Header.Values("Content-Type"); len(kinds) != 1 || !isPatch(kinds[0]) {
 		return refuse(ReasonPatchType, "content type %.60q is not allowed: send %s", strings.Join(kinds, ", "), patchType)
 	}
 	if r.Header.Get("Content-Encoding") != "" {
-		return refuse(ReasonPatchType, "a patch has no content encoding")
+		return refuse(ReasonPatchType, "a content encoding is not allowed: send the patch as it is")
 	}
 	release, refusal := h.hold(r.Context())
 	if refusal != nil {
@@ -163,14 +162,14 @@ func (h *handler) patch(w http.ResponseWriter, r *http.Request, a asked) *Refusa
 	}
 	res, answer, err := h.upstream.ask(ctx, http.MethodPatch, a.call, body)
 	if err != nil {
-		// It may or may not have been written: the agent looks again.
+		// It may have been written or not: the agent reads the node again.
 		return h.unavailable(ctx, err)
 	}
 	h.log.WithFields(logrus.Fields{telemetry.FieldNode: a.node, telemetry.FieldStatus: res.StatusCode}).Debug("Wrote a report")
 	return h.answer(w, res, answer)
 }
 
-// hold waits until one more body may be held in memory.
+// hold waits until another body may be in memory.
 func (h *handler) hold(ctx context.Context) (release func(), refusal *Refusal) {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
@@ -178,22 +177,22 @@ func (h *handler) hold(ctx context.Context) (release func(), refusal *Refusal) {
 	case h.patches <- struct{}{}:
 		return func() { <-h.patches }, nil
 	case <-ctx.Done():
-		return nil, refuse(ReasonTooMany, "too many patches are being written")
+		return nil, refuse(ReasonTooMany, "too many patches are being written: try again later")
 	}
 }
 
-// isPatch tells if a Content-Type is the one patch type, with no parameter but its character set.
+// isPatch reports whether a Content-Type is the one patch type, with no parameter except its character set.
 func isPatch(kind string) bool {
 	kind, param, _ := strings.Cut(kind, ";")
 	param = strings.ToLower(strings.TrimSpace(param))
 	return strings.TrimSpace(kind) == patchType && (param == "" || param == "charset=utf-8")
 }
 
-// passedHeaders of an answer go on.
+// passedHeaders are the headers that an answer keeps.
 var passedHeaders = []string{"Content-Type", "Retry-After", "Warning", "Audit-Id"}
 
-// head starts an answer as the API server started its own. What is between proxy and API server isn't
-// the agent's matter.
+// head writes status and headers of the API server's answer. It passes on neither redirects nor a 401, which is about
+// the proxy's own account.
 func (h *handler) head(w http.ResponseWriter, res *http.Response) *Refusal {
 	if res.StatusCode == http.StatusUnauthorized || res.StatusCode < 200 || res.StatusCode >= 300 && res.StatusCode < 400 {
 		h.audit.upstream(errors.Errorf("the answer %s can't be passed on", res.Status))

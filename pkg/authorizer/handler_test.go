@@ -128,7 +128,7 @@ func handlerOf(t testing.TB, s *store) (*handler, *test.Hook, *prometheus.Regist
 	log.SetLevel(logrus.InfoLevel)
 	registry := prometheus.NewRegistry()
 	m := NewMetrics(registry)
-	return &handler{reviewer: w.reviewer, upstream: &upstream{base: base, client: &http.Client{Transport: s}}, limits: newKept[string](newLimit),
+	return &handler{reviewer: w.reviewer, upstream: &upstream{base: base, client: &http.Client{Transport: s}}, limits: newLRUMap[string](newLimit),
 		patches: make(chan struct{}, 1), audit: newAuditor(log, m), metrics: m, now: func() time.Time { return noon }, log: log, trust: defaultTrust, stopping: t.Context()}, hook, registry
 }
 

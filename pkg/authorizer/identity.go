@@ -21,10 +21,10 @@ const (
 	claimPodUID   = "authentication.kubernetes.io/pod-uid"
 )
 
-// reviewFor is how long a review stands: a deleted pod's token works that much longer at most.
+// reviewFor is how long a review is valid. A deleted pod's token works at most that much longer.
 const reviewFor = 10 * time.Second
 
-// Identity is an agent, as its token proves it.
+// Identity is an agent's node and pod, as its token proves them.
 type Identity struct {
 	NodeName, NodeUID string
 	PodName, PodUID   string
@@ -38,18 +38,18 @@ type reviewer struct {
 	account string
 	now     func() time.Time
 	keys    *keys
-	// reviews are by the tokens' hashes: the token itself is kept nowhere.
+	// reviews are by the tokens' hashes: the tokens themselves are not kept.
 	reviews *reviews
-	// gate is for tokens that anybody could have made up, signed bounds the reviews of the others.
+	// gate limits the reviews of tokens that may be made up, signed those of the others.
 	gate   *gate
 	signed chan struct{}
 	// pods are allowances for reviews of the others, by the UIDs of the tokens' pods.
-	pods *kept[string, *allowance]
+	pods *lruMap[string, *allowance]
 	// flights are the reviews under way, by the tokens' hashes.
 	flights singleflight.Group
 }
 
-// review is what the API server says of a token. One of its two is set.
+// review is the API server's answer about a token: an identity or a refusal.
 type review struct {
 	identity Identity
 	refusal  *Refusal
@@ -58,10 +58,10 @@ type review struct {
 func newReviewer(client kubernetes.Interface, k *keys, audience, namespace, account string, now func() time.Time) *reviewer {
 	return &reviewer{client: client, audience: audience, account: "system:serviceaccount:" + namespace + ":" + account, now: now,
 		keys: k, reviews: newReviews(), gate: newGate(now), signed: make(chan struct{}, signedAtOnce),
-		pods: newKept[string](func() *allowance { return newAllowance(podReviewsPerSecond, podReviewBurst, now) })}
+		pods: newLRUMap[string](func() *allowance { return newAllowance(podReviewsPerSecond, podReviewBurst, now) })}
 }
 
-// identify returns whose token it is. An error of the API server is never remembered.
+// identify returns the review of a token, remembered or new. Errors of the API server are never remembered.
 func (r *reviewer) identify(ctx context.Context, text, address string) (review, error) {
 	if text == "" {
 		return review{refusal: refuse(ReasonNoToken, "a bearer token is needed")}, nil
@@ -74,7 +74,7 @@ func (r *reviewer) identify(ctx context.Context, text, address string) (review, 
 	if !ok {
 		return review{refusal: r.notValid()}, nil
 	}
-	if refusal := r.told(t); refusal != nil {
+	if refusal := r.refuseEarly(t); refusal != nil {
 		return review{refusal: refusal}, nil
 	}
 	if good || r.keys.signed(t) {
@@ -83,12 +83,12 @@ func (r *reviewer) identify(ctx context.Context, text, address string) (review, 
 	return r.ask(ctx, text, r.unlessKnown(r.paidByAddress(address)))
 }
 
-// reviewing is a way to have a token reviewed.
-type reviewing func(ctx context.Context, text string, hash [sha256.Size]byte) (review, error)
+// reviewFunc reviews a token.
+type reviewFunc func(ctx context.Context, text string, hash [sha256.Size]byte) (review, error)
 
-// ask reviews a token now, once for all that ask for it meanwhile, and remembers the answer for a while. A review that
-// was begun goes on without those that asked for it: that they go away spares nothing.
-func (r *reviewer) ask(ctx context.Context, text string, do reviewing) (review, error) {
+// ask reviews a token, once for all concurrent requests with it, and remembers the answer. A review goes on after its
+// clients disconnect, so that they can't avoid its cost.
+func (r *reviewer) ask(ctx context.Context, text string, do reviewFunc) (review, error) {
 	hash := sha256.Sum256([]byte(text))
 	answer := r.flights.DoChan(string(hash[:]), func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTime)
@@ -104,8 +104,8 @@ func (r *reviewer) ask(ctx context.Context, text string, do reviewing) (review, 
 	}
 }
 
-// unlessKnown takes the review that ended between the look at what is known and the beginning of this one.
-func (r *reviewer) unlessKnown(do reviewing) reviewing {
+// unlessKnown uses a remembered review instead, if one ended since identify looked for it.
+func (r *reviewer) unlessKnown(do reviewFunc) reviewFunc {
 	return func(ctx context.Context, text string, hash [sha256.Size]byte) (review, error) {
 		if last, _ := r.reviews.get(hash, r.now()); last != nil {
 			return *last, nil
@@ -114,8 +114,8 @@ func (r *reviewer) unlessKnown(do reviewing) reviewing {
 	}
 }
 
-// paidByAddress is for a token that anybody could have made up.
-func (r *reviewer) paidByAddress(address string) reviewing {
+// paidByAddress reviews a token that may be made up, and counts it for the address.
+func (r *reviewer) paidByAddress(address string) reviewFunc {
 	return func(ctx context.Context, text string, hash [sha256.Size]byte) (review, error) {
 		leave, refusal := r.gate.enter(ctx, address)
 		if refusal != nil {
@@ -127,17 +127,17 @@ func (r *reviewer) paidByAddress(address string) reviewing {
 	}
 }
 
-// paidByPod is for a token that the API server made: its claims can be trusted to name the pod, though it may not be good
-// any more. An error is given back, so that an outage costs an agent nothing.
-func (r *reviewer) paidByPod(uid string) reviewing {
+// paidByPod reviews a token that the API server signed, and counts it for the pod: the claims are the API server's,
+// though the token may have been revoked. Errors don't count, so that an outage costs an agent nothing.
+func (r *reviewer) paidByPod(uid string) reviewFunc {
 	return func(ctx context.Context, text string, hash [sha256.Size]byte) (review, error) {
-		own := r.pods.of(uid)
+		own := r.pods.get(uid)
 		if !own.take() {
-			return review{refusal: refuse(ReasonTooMany, "this pod shows too many tokens")}, nil
+			return review{refusal: refuse(ReasonTooMany, "this pod shows too many tokens: try again later")}, nil
 		}
 		v, err := r.signedReview(ctx, text, hash)
 		if err != nil {
-			own.giveBack()
+			own.restore()
 		}
 		return v, err
 	}
@@ -165,7 +165,7 @@ func (r *reviewer) review(ctx context.Context, text string, hash [sha256.Size]by
 	return v, nil
 }
 
-// judge reads a review: first who, then where.
+// judge turns the status of a TokenReview into a review.
 func (r *reviewer) judge(s authenticationv1.TokenReviewStatus) review {
 	if !s.Authenticated || !slices.Contains(s.Audiences, r.audience) {
 		return review{refusal: r.notValid()}

@@ -169,23 +169,23 @@ func TestStrangersAreHeldUp(t *testing.T) {
 }
 
 func TestLimitPerAgent(t *testing.T) {
-	limits := newKept[string](newLimit)
+	limits := newLRUMap[string](newLimit)
 	var leaves []func()
 	for range inFlight {
-		leave, refusal := limits.of("a").enter()
+		leave, refusal := limits.get("a").enter()
 		assert.Assert(t, refusal == nil)
 		leaves = append(leaves, leave)
 	}
-	_, refusal := limits.of("a").enter()
+	_, refusal := limits.get("a").enter()
 	assert.Equal(t, verdict(refusal), string(ReasonTooMany))
-	_, refusal = limits.of("b").enter()
+	_, refusal = limits.get("b").enter()
 	assert.Assert(t, refusal == nil, "another agent doesn't feel it")
 	leaves[0]()
-	_, refusal = limits.of("a").enter()
+	_, refusal = limits.get("a").enter()
 	assert.Assert(t, refusal == nil)
 	refused := 0
 	for range 2 * requestBurst {
-		if leave, refusal := limits.of("c").enter(); refusal != nil {
+		if leave, refusal := limits.get("c").enter(); refusal != nil {
 			refused++
 		} else {
 			leave()

@@ -103,7 +103,7 @@ func keySet(all ...any) []byte {
 func testKeys() *keys {
 	log, _ := test.NewNullLogger()
 	k := newKeys(func(context.Context) ([]byte, error) { return keySet(public(testKeyID, &testKey.PublicKey)), nil }, log)
-	k.look(context.Background())
+	k.refresh(context.Background())
 	return k
 }
 
@@ -178,7 +178,7 @@ func TestToldWithoutAReview(t *testing.T) {
 			tc.change(claims)
 			read, ok := readToken(jwtOf(claims))
 			assert.Assert(t, ok)
-			assert.Equal(t, verdict(r.told(read)), orAllowed(tc.want))
+			assert.Equal(t, verdict(r.refuseEarly(read)), orAllowed(tc.want))
 		})
 	}
 }
@@ -199,7 +199,7 @@ func TestSignatures(t *testing.T) {
 	for how, key := range private {
 		t.Run(string(how), func(t *testing.T) {
 			k := newKeys(func(context.Context) ([]byte, error) { return keySet(append(odd, public("k", key.Public()))...), nil }, log)
-			k.look(t.Context())
+			k.refresh(t.Context())
 			assert.Equal(t, len(k.byID), 1)
 			good := func(text string) bool {
 				read, ok := readToken(text)
@@ -229,7 +229,7 @@ func TestKeysAreAskedForAgain(t *testing.T) {
 	k := newKeys(func(context.Context) ([]byte, error) { return content, err }, log)
 	known := func(text string) bool {
 		t.Helper()
-		k.look(t.Context())
+		k.refresh(t.Context())
 		read, ok := readToken(text)
 		assert.Assert(t, ok)
 		return k.signed(read)
@@ -244,11 +244,11 @@ func TestKeysAreAskedForAgain(t *testing.T) {
 	assert.Assert(t, known(good))
 	content, err = keySet(), nil
 	assert.Assert(t, !known(good))
-	many := make([]any, 3*mostKeys)
+	many := make([]any, 3*maxKeys)
 	for i := range many {
 		many[i] = public(fmt.Sprint(i), &testKey.PublicKey)
 	}
 	found, err := readKeys(keySet(many...))
 	assert.NilError(t, err)
-	assert.Equal(t, len(found), mostKeys)
+	assert.Equal(t, len(found), maxKeys)
 }

@@ -12,31 +12,31 @@ import (
 )
 
 const (
-	// keysPath is where an API server shows the public keys of its service accounts' tokens, to every service account.
+	// keysPath is where an API server shows every service account the public keys of service accounts' tokens.
 	keysPath = "/openid/v1/jwks"
-	// keysAgain is how long the keys aren't asked for again, however many tokens name another; keysEvery is when they
-	// are, though none does.
+	// keysAgain is the least time between two requests for the keys, however many tokens name an unknown key; keysEvery is
+	// the time after which they are requested anyway.
 	keysAgain = 10 * time.Second
 	keysEvery = time.Hour
-	// mostKeys of an answer are kept.
-	mostKeys = 64
+	// maxKeys limits the keys that are kept.
+	maxKeys = 64
 )
 
-// algorithms are those of API servers, and of what may sign for them (https://kep.k8s.io/740).
+// algorithms are those of API servers and of external signers (https://kep.k8s.io/740).
 var algorithms = []jose.SignatureAlgorithm{jose.RS256, jose.ES256, jose.ES384, jose.ES512}
 
-// keys are the public keys that tokens are signed with. A good signature is no proof that a token is good still, but
-// only the API server makes one: so such tokens are reviewed apart from those that anybody can make up, and no number
-// of these holds up an agent. Without the keys all tokens that are new are reviewed as if made up.
+// keys are the public keys for tokens' signatures. A token with a good signature may have been revoked, but it is not
+// made up: such tokens are reviewed apart from all others, which therefore can't delay an agent. Without the keys,
+// every new token is reviewed as if it were made up.
 type keys struct {
 	fetch func(ctx context.Context) ([]byte, error)
 	log   logrus.FieldLogger
-	// wanted gets a word when a token names a key that isn't here.
+	// wanted is signalled when a token names an unknown key.
 	wanted chan struct{}
 
 	mu   sync.Mutex
 	byID map[string]jose.JSONWebKey
-	// problem is what was in the way last.
+	// problem is the last failure; empty after a success.
 	problem string
 }
 
@@ -44,24 +44,24 @@ func newKeys(fetch func(ctx context.Context) ([]byte, error), log logrus.FieldLo
 	return &keys{fetch: fetch, log: log, wanted: make(chan struct{}, 1)}
 }
 
-// run keeps the keys until ctx ends. It alone asks for them, so that strangers can't.
+// run fetches the keys until ctx ends. Nothing else does, so that no request causes one directly.
 func (k *keys) run(ctx context.Context) {
 	for ctx.Err() == nil {
-		k.look(ctx)
+		k.refresh(ctx)
 		for _, wait := range []struct {
-			most time.Duration
-			word <-chan struct{}
+			most   time.Duration
+			signal <-chan struct{}
 		}{{keysAgain, nil}, {keysEvery, k.wanted}} {
 			select {
 			case <-ctx.Done():
 			case <-time.After(wait.most):
-			case <-wait.word:
+			case <-wait.signal:
 			}
 		}
 	}
 }
 
-func (k *keys) look(ctx context.Context) {
+func (k *keys) refresh(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
 	content, err := k.fetch(ctx)
@@ -77,11 +77,11 @@ func (k *keys) look(ctx context.Context) {
 	}
 	if problem := err.Error(); problem != k.problem && !errors.Is(ctx.Err(), context.Canceled) {
 		k.problem = problem
-		k.log.WithError(err).Warn("Could not read the keys of service accounts' tokens: tokens that are new are reviewed at a low rate")
+		k.log.WithError(err).Warn("Could not read the keys of service accounts' tokens: new tokens are reviewed at a low rate")
 	}
 }
 
-// signed reports whether a token has a good signature by a key that is known.
+// signed reports whether a token has a good signature by a known key.
 func (k *keys) signed(t jwt) bool {
 	k.mu.Lock()
 	key, ok := k.byID[t.keyID]
@@ -100,7 +100,7 @@ func (k *keys) signed(t jwt) bool {
 	return err == nil
 }
 
-// readKeys reads a set of keys as RFC 7517 has it. What isn't understood is left out.
+// readKeys reads a JSON Web Key Set (RFC 7517). It skips what it doesn't understand.
 func readKeys(content []byte) (map[string]jose.JSONWebKey, error) {
 	var set struct {
 		Keys []json.RawMessage `json:"keys"`
@@ -109,7 +109,7 @@ func readKeys(content []byte) (map[string]jose.JSONWebKey, error) {
 		return nil, errors.Wrap(err, "decoding the keys of service accounts' tokens")
 	}
 	out := map[string]jose.JSONWebKey{}
-	for _, text := range set.Keys[:min(len(set.Keys), mostKeys)] {
+	for _, text := range set.Keys[:min(len(set.Keys), maxKeys)] {
 		var k jose.JSONWebKey
 		if json.Unmarshal(text, &k) == nil && k.IsPublic() {
 			out[k.KeyID] = k

@@ -3,14 +3,14 @@ package authorizer
 import "golang.org/x/time/rate"
 
 const (
-	// An agent at rest sends a request in minutes, a busy one a few in a second.
+	// An idle agent sends a request every few minutes, a busy one a few per second.
 	requestsPerSecond = 5
 	requestBurst      = 30
-	// inFlight is how many requests of one agent are served at once, its watch among them.
+	// inFlight is how many requests of one agent are served at once, its watch included.
 	inFlight = 8
 )
 
-// limit keeps one agent in a tight loop from hurting the others.
+// limit limits one agent's requests, so that an agent in a tight loop does no harm to others.
 type limit struct {
 	rate *rate.Limiter
 	open chan struct{}
@@ -20,10 +20,10 @@ func newLimit() *limit {
 	return &limit{rate: rate.NewLimiter(requestsPerSecond, requestBurst), open: make(chan struct{}, inFlight)}
 }
 
-// enter returns how to leave, or why this agent has to wait.
+// enter begins a request. It returns the function that ends it, or a refusal if there are too many.
 func (l *limit) enter() (leave func(), refusal *Refusal) {
 	if !l.rate.Allow() {
-		return nil, refuse(ReasonTooMany, "this agent sends more than %d requests a second", requestsPerSecond)
+		return nil, refuse(ReasonTooMany, "this agent sends more than %d requests per second", requestsPerSecond)
 	}
 	select {
 	case l.open <- struct{}{}:

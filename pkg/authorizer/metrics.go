@@ -24,11 +24,11 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{Name: name("refused_total"),
 			Help: "Requests that were refused, by reason."}, []string{"reason"}),
 		watches: prometheus.NewGauge(prometheus.GaugeOpts{Name: name("watches"),
-			Help: "Watches of agents that are open."}),
+			Help: "Open watches of agents."}),
 		expires: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name("certificate_expiry_timestamp_seconds"),
 			Help: "When the certificate in use ends."}, []string{"certificate"}),
 		admission: prometheus.NewGauge(prometheus.GaugeOpts{Name: name("admission_policy_missing"),
-			Help: "1 if no admission policy limits the proxy's account; 0 if one does, or that is not known yet."}),
+			Help: "1 if no admission policy restricts the proxy's account; 0 if one does, or if that is not known yet."}),
 	}
 	for _, reason := range reasons {
 		m.refused.WithLabelValues(string(reason))

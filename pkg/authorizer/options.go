@@ -14,17 +14,17 @@ import (
 type Options struct {
 	// Namespace is the operator's own, AgentAccount the agents' service account in it.
 	Namespace, AgentAccount string
-	// Audience is what agents' tokens must be for.
+	// Audience is the audience that agents' tokens must have.
 	Audience string
-	// ServeAddress is where agents are served, ServerName the name in the certificate.
+	// ServeAddress is the address for agents, ServerName the DNS name in the certificate.
 	ServeAddress, ServerName string
 	// SecretName and CAName are the Secret and the ConfigMap of the certificates, in Namespace.
 	SecretName, CAName string
-	// CALife and CertificateLife are how long what the proxy makes itself is valid; each is renewed at two
-	// thirds of it. CASettle is how long a new CA is published before anything is signed with it.
+	// CALife and CertificateLife are for how long the proxy's own certificates are valid; each is renewed at two thirds of
+	// that. CASettle is how long a new CA is published before it signs.
 	CALife, CertificateLife, CASettle time.Duration
-	// CertFile and KeyFile are a certificate of the user's own; empty: the proxy makes one. CertCAFile is
-	// what agents are to trust then; empty: the user tells them.
+	// CertFile and KeyFile are a certificate of the user's own; if empty, the proxy makes one. CertCAFile is its CA, for
+	// the ConfigMap CAName; if empty, the user writes it there.
 	CertFile, KeyFile, CertCAFile string
 
 	// Kubeconfig is empty inside a cluster.
@@ -68,7 +68,7 @@ func (o *Options) AddFlags(fs *flag.FlagSet) {
 	o.Options.AddFlags(fs, "metrics and probes")
 }
 
-// Validate returns the first thing that is wrong, with the remedy.
+// Validate returns the first mistake, with the remedy.
 func (o Options) Validate() error {
 	for _, f := range []struct{ name, value string }{
 		{"namespace", o.Namespace}, {"agent-service-account", o.AgentAccount}, {"audience", o.Audience},

@@ -11,21 +11,20 @@ import (
 )
 
 const (
-	// maxKeys and maxValue bound a patch; marker's own limits per key are tighter.
-	maxKeys  = 32
-	maxValue = 1024
+	// maxAnnotations and maxValue bound a patch; marker's own limits per key are tighter.
+	maxAnnotations = 32
+	maxValue       = 1024
 )
 
-// Patch is the only form of merge patch that agents send: annotations, on one resourceVersion.
+// Patch is the only form of merge patch that agents may send: annotations, on one resourceVersion.
 type Patch struct {
 	ResourceVersion string
 	// Annotations are set, or deleted where the value is nil.
 	Annotations map[string]*string
 }
 
-// ParsePatch reads a merge patch strictly. A field that isn't known is a change that nobody judged; a
-// name that comes twice, or in another case, could be read in two ways; null instead of an object would
-// delete all that is in it.
+// ParsePatch reads a merge patch strictly. An unknown field would be a change that was not judged; a name that comes
+// twice, or in another case, could be read in two ways; null instead of an object would delete all of its fields.
 func ParsePatch(body []byte) (Patch, *Refusal) {
 	if !utf8.Valid(body) {
 		return Patch{}, refuse(ReasonPatch, "the patch is not valid UTF-8")
@@ -47,13 +46,13 @@ func ParsePatch(body []byte) (Patch, *Refusal) {
 		return Patch{}, refusal
 	}
 	if _, err := r.Token(); !errors.Is(err, io.EOF) {
-		return Patch{}, refuse(ReasonPatch, "something follows the patch")
+		return Patch{}, refuse(ReasonPatch, "there is text after the patch: send one JSON object")
 	}
 	return p, nil
 }
 
-// reader reads a patch piece by piece and stops at the first that doesn't belong there, so that neither
-// depth nor size of the rest matters.
+// reader reads a patch token by token and stops at the first mistake, so that neither depth nor size of the rest
+// matters.
 type reader struct{ *json.Decoder }
 
 func (r reader) metadata(p *Patch) *Refusal {
@@ -74,8 +73,8 @@ func (r reader) metadata(p *Patch) *Refusal {
 
 func (r reader) annotations(into map[string]*string) *Refusal {
 	return r.object("metadata.annotations", func(name string) *Refusal {
-		if len(into) == maxKeys {
-			return refuse(ReasonPatch, "the patch has more than %d annotations", maxKeys)
+		if len(into) == maxAnnotations {
+			return refuse(ReasonPatch, "the patch has more than %d annotations", maxAnnotations)
 		}
 		token, err := r.Token()
 		if err != nil {
@@ -96,7 +95,7 @@ func (r reader) annotations(into map[string]*string) *Refusal {
 	})
 }
 
-// object reads an object; value reads the value of each name.
+// object reads an object, and calls value to read the value of each name.
 func (r reader) object(what string, value func(name string) *Refusal) *Refusal {
 	token, err := r.Token()
 	if err != nil {
@@ -113,7 +112,7 @@ func (r reader) object(what string, value func(name string) *Refusal) *Refusal {
 		}
 		name, ok := token.(string)
 		if !ok {
-			return refuse(ReasonPatch, "%s has a name that is no string", what)
+			return refuse(ReasonPatch, "%s has a name that is not a string", what)
 		}
 		if seen[name] {
 			return refuse(ReasonPatch, "%s names %.80q twice", what, name)
@@ -136,7 +135,7 @@ func (r reader) text(name string) (string, *Refusal) {
 	}
 	s, ok := token.(string)
 	if !ok || len(s) > maxValue {
-		return "", refuse(ReasonPatch, "%q is no string, or too long a one", name)
+		return "", refuse(ReasonPatch, "%q is not a string of at most %d bytes", name, maxValue)
 	}
 	return s, nil
 }
@@ -144,14 +143,14 @@ func (r reader) text(name string) (string, *Refusal) {
 func (r reader) constant(name, want string) *Refusal {
 	s, refusal := r.text(name)
 	if refusal == nil && s != want {
-		refusal = refuse(ReasonPatch, "the patch is not one of a Node: %q is %.80q", name, s)
+		refusal = refuse(ReasonPatch, "the patch is not for a Node: %q is %.80q", name, s)
 	}
 	return refusal
 }
 
 func unreadable(err error) *Refusal { return refuse(ReasonPatch, "the patch can't be read: %v", err) }
 
-// Body is the patch as it goes on to the API server: made anew, so that only what was judged is in it.
+// Body returns the patch for the API server, composed anew, so that it holds only what was judged.
 func (p Patch) Body() ([]byte, error) {
 	type metadata struct {
 		ResourceVersion string             `json:"resourceVersion"`

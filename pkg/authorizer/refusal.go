@@ -11,16 +11,16 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plain"
 )
 
-// Reason is why a request was refused; it is the metric's label and the audit line's field.
+// Reason is why a request was refused: a label of the metric and a field of the log line.
 type Reason string
 
 // The closed list of reasons.
 const (
-	// ReasonNoToken: there is no bearer token, or nothing that could be one.
+	// ReasonNoToken: the request has no bearer token.
 	ReasonNoToken Reason = "NoToken"
-	// ReasonBadToken: the API server doesn't know the token, it is for another audience, or has no token's form.
+	// ReasonBadToken: the token is malformed, not valid for the API server, or for another audience.
 	ReasonBadToken Reason = "BadToken"
-	// ReasonAccount: the token is of another account than the agents'.
+	// ReasonAccount: the token is another account's than the agents'.
 	ReasonAccount Reason = "WrongAccount"
 	// ReasonUnbound: the token isn't bound to a pod on a node.
 	ReasonUnbound Reason = "TokenNotBoundToNode"
@@ -28,45 +28,45 @@ const (
 	ReasonNode Reason = "OtherNode"
 	// ReasonNodeUID: the node is gone, or another one has its name.
 	ReasonNodeUID Reason = "OtherNodeOfThatName"
-	// ReasonVerb: no path, or no method on it, that is served.
+	// ReasonVerb: the path, or the method on it, is not allowed.
 	ReasonVerb Reason = "VerbNotAllowed"
-	// ReasonQuery: a query that could mean more than was judged.
+	// ReasonQuery: a query parameter is not allowed.
 	ReasonQuery Reason = "QueryNotAllowed"
 	// ReasonAccept: the request didn't ask for metadata.
 	ReasonAccept Reason = "MetadataOnly"
-	// ReasonPatchType: another patch than a merge patch.
+	// ReasonPatchType: the patch isn't a merge patch.
 	ReasonPatchType Reason = "PatchTypeNotAllowed"
-	// ReasonPatch: the patch can't be read, or not in one way only.
+	// ReasonPatch: the patch can't be read, or could be read in two ways.
 	ReasonPatch Reason = "PatchNotUnderstood"
-	// ReasonField: the patch changes something else than annotations.
+	// ReasonField: the patch changes a field other than annotations.
 	ReasonField Reason = "FieldNotAllowed"
-	// ReasonVersion: the patch doesn't say what it was made from.
+	// ReasonVersion: the patch has no resourceVersion.
 	ReasonVersion Reason = "NoResourceVersion"
-	// ReasonConflict: the node was changed since. This is everyday life: the agent looks again.
+	// ReasonConflict: the node changed since the patch's resourceVersion. This is normal: the agent reads the node again.
 	ReasonConflict Reason = "Conflict"
-	// ReasonKey: an annotation that isn't the agent's.
+	// ReasonKey: an annotation is not the agent's to write.
 	ReasonKey Reason = "KeyNotAllowed"
-	// ReasonValue: a value that can't be read back or is out of its limits.
+	// ReasonValue: a value can't be read back, or exceeds its limits.
 	ReasonValue Reason = "ValueNotAllowed"
-	// ReasonIntent: an answer to something else than the intent that stands.
+	// ReasonIntent: the answer is to another intent than the node's present one.
 	ReasonIntent Reason = "NotTheStandingIntent"
-	// ReasonUntil: too late to begin.
+	// ReasonUntil: the intent is too old to begin.
 	ReasonUntil Reason = "IntentExpired"
 	// ReasonPaused: nothing begins on a paused node.
 	ReasonPaused Reason = "Paused"
 	// ReasonAfterError: an intent that failed doesn't begin again.
 	ReasonAfterError Reason = "BusyAfterError"
-	// ReasonAfterAnswer: an intent that was answered otherwise doesn't begin again.
+	// ReasonAfterAnswer: an intent that is done doesn't begin again.
 	ReasonAfterAnswer Reason = "BusyAfterAnswer"
-	// ReasonNotCordoned: nobody reboots a node that takes new pods.
+	// ReasonNotCordoned: a node that takes new pods must not be rebooted.
 	ReasonNotCordoned Reason = "NotCordoned"
-	// ReasonRebooted: one intent is one reboot at most.
+	// ReasonRebooted: an intent allows at most one reboot.
 	ReasonRebooted Reason = "AlreadyRebooted"
-	// ReasonUnproven: success that the report's own facts deny.
+	// ReasonUnproven: the report's own facts contradict its success.
 	ReasonUnproven Reason = "ReadyNotProven"
-	// ReasonTooMany: one agent, or one address without a good token, asks too often.
+	// ReasonTooMany: one agent, or one address without a good token, sends too many requests.
 	ReasonTooMany Reason = "TooManyRequests"
-	// ReasonUpstream: the API server didn't answer, or not in a way that could be passed on.
+	// ReasonUpstream: the API server didn't answer, or its answer can't be passed on.
 	ReasonUpstream Reason = "APIServerUnavailable"
 )
 
@@ -75,21 +75,21 @@ var reasons = []Reason{ReasonNoToken, ReasonBadToken, ReasonAccount, ReasonUnbou
 	ReasonIntent, ReasonUntil, ReasonPaused, ReasonAfterError, ReasonAfterAnswer, ReasonNotCordoned, ReasonRebooted, ReasonUnproven,
 	ReasonTooMany, ReasonUpstream}
 
-// Reasons is the closed list.
+// Reasons returns all reasons.
 func Reasons() []Reason { return slices.Clone(reasons) }
 
-// Refusal is a no, with the sentence that the agent, and whoever reads its log, gets.
+// Refusal is why a request was refused, with a message for the agent's and the proxy's log.
 type Refusal struct {
 	Reason  Reason
 	Message string
 }
 
-// refuse says no in one short line, whatever is quoted in it.
+// refuse returns a refusal whose message is one short printable line.
 func refuse(r Reason, format string, args ...any) *Refusal {
 	return &Refusal{Reason: r, Message: plain.Line(fmt.Sprintf(format, args...), maxMessage)}
 }
 
-// Status is the refusal as the Kubernetes API says it.
+// Status returns the refusal in the form of the Kubernetes API.
 func (r *Refusal) Status() metav1.Status {
 	s := metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Message: r.Message}
 	switch r.Reason {
@@ -107,7 +107,7 @@ func (r *Refusal) Status() metav1.Status {
 	return s
 }
 
-// write answers with the refusal. It is JSON whatever was asked for: clients read it by its Content-Type.
+// write answers with the refusal, always in JSON: clients go by its Content-Type.
 func (r *Refusal) write(w http.ResponseWriter) {
 	s := r.Status()
 	body, err := json.Marshal(s)

@@ -9,50 +9,50 @@ import (
 )
 
 const (
-	// keptMost bounds what is kept in mind of agents and strangers, whoever comes.
-	keptMost = 8192
-	keptFor  = time.Hour
+	// maxEntries limits each cache, since any client can add entries.
+	maxEntries = 8192
+	keptFor    = time.Hour
 )
 
-// kept makes values on demand, and forgets the longest unused ones.
-type kept[K comparable, V any] struct {
+// lruMap makes values on demand, and forgets those that were not used for the longest time.
+type lruMap[K comparable, V any] struct {
 	make func() V
 
 	mu  sync.Mutex
 	lru *cache.LRUExpireCache
 }
 
-func newKept[K comparable, V any](make func() V) *kept[K, V] {
-	return &kept[K, V]{make: make, lru: cache.NewLRUExpireCache(keptMost)}
+func newLRUMap[K comparable, V any](make func() V) *lruMap[K, V] {
+	return &lruMap[K, V]{make: make, lru: cache.NewLRUExpireCache(maxEntries)}
 }
 
-// of returns the key's value.
-func (k *kept[K, V]) of(key K) V {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	found, _ := k.lru.Get(key)
+// get returns the key's value, a new one if there is none.
+func (m *lruMap[K, V]) get(key K) V {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	found, _ := m.lru.Get(key)
 	v, ok := found.(V)
 	if !ok {
-		v = k.make()
+		v = m.make()
 	}
-	k.lru.Add(key, v, keptFor)
+	m.lru.Add(key, v, keptFor)
 	return v
 }
 
-// reviews are the last ones of tokens. Good ones are kept apart, so that no number of others pushes them out.
+// reviews are the last reviews of tokens. Good ones are kept apart, so that bad ones can't push them out.
 type reviews struct{ good, bad *cache.LRUExpireCache }
 
-// dated is a review with when it was asked for.
+// dated is a review with the time of its request.
 type dated struct {
 	review
 	at time.Time
 }
 
 func newReviews() *reviews {
-	return &reviews{good: cache.NewLRUExpireCache(keptMost), bad: cache.NewLRUExpireCache(keptMost)}
+	return &reviews{good: cache.NewLRUExpireCache(maxEntries), bad: cache.NewLRUExpireCache(maxEntries)}
 }
 
-// get returns the last review if it still stands, and if it was a good one, however old.
+// get returns the last review if it is still valid, and whether it was good, however old.
 func (r *reviews) get(hash [sha256.Size]byte, now time.Time) (last *review, good bool) {
 	found, good := r.good.Get(hash)
 	if !good {
@@ -66,7 +66,7 @@ func (r *reviews) get(hash [sha256.Size]byte, now time.Time) (last *review, good
 	return last, good
 }
 
-// put remembers a review that was asked for at some time.
+// put remembers a review with the time of its request.
 func (r *reviews) put(hash [sha256.Size]byte, v review, at time.Time) {
 	if v.refusal != nil {
 		r.good.Remove(hash)

@@ -21,7 +21,7 @@ const (
 const (
 	nodesPath = "/api/v1/nodes"
 	patchType = "application/merge-patch+json"
-	// fieldManager is the name that reports are written under.
+	// fieldManager is the field manager of reports.
 	fieldManager = "bottlerocket-update-agent"
 	// watchTime bounds a watch. client-go's own watches last 5 to 10 minutes.
 	watchTime = 10 * time.Minute
@@ -31,7 +31,7 @@ const (
 var passed = map[string]bool{"watch": true, "allowWatchBookmarks": true, "sendInitialEvents": true, "resourceVersion": true,
 	"resourceVersionMatch": true, "timeoutSeconds": true, "timeout": true, "limit": true, "continue": true, "fieldSelector": true}
 
-// call is a request that is in form, with the query as it goes on.
+// call is a request in an allowed form, with the query and the Accept header for the API server.
 type call struct {
 	verb  verb
 	node  string
@@ -40,7 +40,7 @@ type call struct {
 	accept string
 }
 
-// path of the call at the API server. A list keeps to its node by the field selector.
+// path returns the path at the API server. A field selector limits lists and watches to the node.
 func (c call) path() string {
 	if c.verb == verbList || c.verb == verbWatch {
 		return nodesPath
@@ -48,8 +48,7 @@ func (c call) path() string {
 	return nodesPath + "/" + c.node
 }
 
-// parse decides on the form of a request: its path, its method, its query, what it accepts. Whose node
-// it is comes later.
+// parse checks a request's path, method, query and Accept header, but not whether the node is the agent's own.
 func parse(r *http.Request) (call, *Refusal) {
 	c, refusal := parseURL(r)
 	if refusal != nil {
@@ -62,7 +61,7 @@ func parse(r *http.Request) (call, *Refusal) {
 }
 
 func parseURL(r *http.Request) (call, *Refusal) {
-	// A path that would have to be unescaped can be read in two ways.
+	// A path with escapes can be read in two ways.
 	if r.URL.RawPath != "" || r.URL.Opaque != "" {
 		return call{}, refuse(ReasonVerb, "path %.80q is not served here", r.URL.Path)
 	}
@@ -112,15 +111,15 @@ func parseList(method string, q url.Values) (call, *Refusal) {
 	}
 	name, ok := strings.CutPrefix(q.Get("fieldSelector"), "metadata.name=")
 	if !ok || name == "" || strings.ContainsAny(name, ",=!\\") {
-		return call{}, refuse(ReasonQuery, "nodes are only shown by the field selector metadata.name=NODE")
+		return call{}, refuse(ReasonQuery, "all nodes can't be listed: give the field selector metadata.name=NODE")
 	}
-	// Replaced, never added to: two selectors would be one that nobody judged.
+	// The selector is composed anew, so that it holds only what was judged.
 	q.Set("fieldSelector", "metadata.name="+name)
 	c := call{verb: verbList, node: name, query: q}
 	if !q.Has("watch") {
 		return c, nil
 	}
-	// The API server reads more than true and 1 as yes. Only what both sides read alike goes on.
+	// The API server takes other values than true and 1 as true, too. It gets only what both read the same way.
 	on, err := strconv.ParseBool(q.Get("watch"))
 	if err != nil {
 		return call{}, refuse(ReasonQuery, "query parameter watch is neither true nor false")
@@ -136,10 +135,10 @@ func parseList(method string, q url.Values) (call, *Refusal) {
 	return c, nil
 }
 
-// mediaTypes are what the API server and client-go both speak.
+// mediaTypes are the ones that both the API server and client-go know.
 var mediaTypes = []string{"application/vnd.kubernetes.protobuf", "application/json"}
 
-// metadataOnly keeps of Accept headers what asks for metadata alone, made anew. Empty: nothing did.
+// metadataOnly returns an Accept header with the clauses that ask for metadata alone; empty if there are none.
 func metadataOnly(headers []string) string {
 	var out []string
 	for clause := range strings.SplitSeq(strings.Join(headers, ","), ",") {
@@ -153,7 +152,7 @@ func metadataOnly(headers []string) string {
 	return strings.Join(out, ",")
 }
 
-// transformed returns which form of metadata a clause's parameters ask for; empty if they are others.
+// transformed returns the form of metadata that a clause's parameters ask for; empty if they ask for anything else.
 func transformed(params string) string {
 	as, group, version := "", false, false
 	for p := range strings.SplitSeq(params, ";") {
@@ -168,7 +167,7 @@ func transformed(params string) string {
 		case "v=v1":
 			version = true
 		default:
-			// A quality is only an order; ours is the one they come in.
+			// A quality value is a preference; the order of the clauses is used instead.
 			if !strings.HasPrefix(p, "q=") {
 				return ""
 			}

@@ -9,7 +9,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 )
 
-// Live is a Node as it was just read.
+// Live is a Node that was just read from the API server.
 type Live struct {
 	Name, UID, ResourceVersion string
 	Annotations                map[string]string
@@ -29,24 +29,21 @@ type Write struct {
 //
 //  1. The Node is the one that the token was issued for, by name and by UID.
 //  2. The patch says which resourceVersion it was made from.
-//  3. Every key is the agent's own. A deletion is a change like any other.
-//  4. That resourceVersion stands now (409 else: look again).
-//  5. Every value that is set is one line that can be printed, can be read back, and is within its limit; a reason is
-//     one of the closed list. What was activated was so for the intent that stands.
-//  6. Facts may be written at any time. If no answer changes, that is all. But `busy` that is written once
-//     more counts as an answer, so that it is affirmed against what stands now.
-//  7. An answer names the intent that stands. An intent that can't be read can't be answered, and answer
-//     and facts together can be read back.
-//  8. `busy` begins: only if nothing or `busy` was answered to this intent before, not after intent-until,
-//     not on a paused node, and for a reboot only while the node is cordoned and in the boot that is to be
-//     left behind.
-//  9. `ready` doesn't contradict the facts beside it: to a reboot it needs another boot ID than the one to
-//     be left behind; after an `error` on a prepare, the target must be what the host runs by now.
-//  10. `error` says what is wrong.
+//  3. Every key is one of the agent's. Deletions count as changes.
+//  4. That resourceVersion is the present one; otherwise the answer is 409, and the agent reads the Node again.
+//  5. Every value that is set is one printable line, can be read back, and is within its limit; a reason is one of the
+//     closed list; activated-id names the present intent.
+//  6. Facts may be written at any time: if no answer changes, the write is allowed. A `busy` that is written once more
+//     counts as a changed answer, so that it is judged against the present Node.
+//  7. An answer names the present intent, which must be readable. Answer and facts together can be read back.
+//  8. `busy` begins an intent: only if its answer was nothing or `busy` before, not after intent-until, not on a paused
+//     node, and for a reboot only while the node is cordoned and in the boot of intent-reboot-from.
+//  9. `ready` doesn't contradict the report's facts: after a reboot the boot ID must differ from intent-reboot-from;
+//     after an `error` on a prepare, the host must run the target.
+//  10. `error` has a message.
 //
-// This is what safety needs and no more, so that older and newer builds get along: which answer suits
-// which action otherwise is the agent's matter. All that is read of the Node here is of Live's
-// resourceVersion, and the write has it as its precondition.
+// It checks what safety needs and no more, so that older and newer builds work together: which other answers suit an
+// action is up to the agent. All of Live is of its resourceVersion, which the write has as its precondition.
 func Judge(w Write) *Refusal {
 	l := w.Live
 	if l.Name != w.Identity.NodeName {
@@ -65,7 +62,7 @@ func Judge(w Write) *Refusal {
 		}
 	}
 	if w.Patch.ResourceVersion != l.ResourceVersion {
-		return refuse(ReasonConflict, "node %q was changed since resourceVersion %.40q: look again", l.Name, w.Patch.ResourceVersion)
+		return refuse(ReasonConflict, "node %q was changed since resourceVersion %.40q: read it again", l.Name, w.Patch.ResourceVersion)
 	}
 	after := w.Patch.apply(l.Annotations)
 	if refusal := judgeValues(w.Patch, after); refusal != nil {
@@ -81,7 +78,7 @@ func otherNode(name string) *Refusal {
 	return refuse(ReasonNodeUID, "node %q is another one than the token was issued for", name)
 }
 
-// flagKeys are for people and their scripts, so marker doesn't read them.
+// flagKeys are read by users and their scripts alone, so marker doesn't decode them.
 var flagKeys = []marker.Key{marker.KeyActionActive, marker.KeyUpdateAvailable}
 
 func judgeValues(p Patch, after map[string]string) *Refusal {
@@ -96,7 +93,7 @@ func judgeValues(p Patch, after map[string]string) *Refusal {
 			}
 		}
 		if k == string(marker.KeyActivatedID) && *v != after[string(marker.KeyIntentID)] {
-			return refuse(ReasonIntent, "annotation %q must name the intent that stands", k)
+			return refuse(ReasonIntent, "annotation %q must name the node's present intent", k)
 		}
 		if slices.Contains(flagKeys, marker.Key(k)) && *v != "true" && *v != "false" {
 			return refuse(ReasonValue, "annotation %q is neither true nor false", k)
@@ -114,7 +111,7 @@ func judgeValues(p Patch, after map[string]string) *Refusal {
 	return nil
 }
 
-// answers tells if the patch changes an answer, or says busy once more.
+// answers reports whether the patch changes an answer, or writes busy once more.
 func answers(p Patch, before, after map[string]string) bool {
 	for _, k := range marker.AnswerKeys() {
 		b, had := before[string(k)]
@@ -132,14 +129,14 @@ func answers(p Patch, before, after map[string]string) bool {
 func judgeAnswer(w Write, after map[string]string) *Refusal {
 	i, problems := marker.DecodeIntent(w.Live.Annotations)
 	if len(problems) > 0 {
-		return refuse(ReasonIntent, "the intent that stands can't be read: annotation %s", problems[0])
+		return refuse(ReasonIntent, "the node's intent can't be read: annotation %s", problems[0])
 	}
 	if i.ID == "" {
-		return refuse(ReasonIntent, "no intent stands that could be answered")
+		return refuse(ReasonIntent, "the node has no intent to answer")
 	}
 	report, problems := marker.DecodeReport(after)
 	if report.ActiveID != i.ID {
-		return refuse(ReasonIntent, "annotation %q must name the intent that stands, %q", marker.KeyActiveID, i.ID)
+		return refuse(ReasonIntent, "annotation %q must name the node's present intent, %q", marker.KeyActiveID, i.ID)
 	}
 	if len(problems) > 0 {
 		return refuse(ReasonValue, "annotation %s", problems[0])
@@ -151,10 +148,10 @@ func judgeAnswer(w Write, after map[string]string) *Refusal {
 		return judgeReady(w, i, report)
 	case marker.StateError:
 		if report.Message == "" {
-			return refuse(ReasonValue, "annotation %q is missing: an error says what is wrong", marker.KeyMessage)
+			return refuse(ReasonValue, "annotation %q is missing: an error needs a message", marker.KeyMessage)
 		}
 	case marker.StateNone:
-		// An answer may be taken back.
+		// An answer may be deleted.
 	}
 	return nil
 }
@@ -162,9 +159,9 @@ func judgeAnswer(w Write, after map[string]string) *Refusal {
 func judgeBusy(w Write, i marker.Intent, report marker.Report) *Refusal {
 	before, problems := marker.DecodeReport(w.Live.Annotations)
 	for _, p := range problems {
-		// What stands there may be the error that forbids it.
+		// The unreadable answer may be the error that forbids it.
 		if p.Key == marker.KeyActiveID || p.Key == marker.KeyActionState {
-			return refuse(ReasonAfterAnswer, "what was answered before can't be read: annotation %s", p)
+			return refuse(ReasonAfterAnswer, "the previous answer can't be read: annotation %s", p)
 		}
 	}
 	switch before.Answer(i.ID) {
@@ -184,7 +181,7 @@ func judgeBusy(w Write, i marker.Intent, report marker.Report) *Refusal {
 		return nil
 	}
 	if !w.Live.Unschedulable {
-		return refuse(ReasonNotCordoned, "the node is not cordoned any more")
+		return refuse(ReasonNotCordoned, "the node is not cordoned")
 	}
 	if report.BootID != "" && report.BootID != i.RebootFrom {
 		return refuse(ReasonRebooted, "annotation %q shows that the host rebooted already", marker.KeyBootID)
@@ -204,7 +201,7 @@ func judgeReady(w Write, i marker.Intent, report marker.Report) *Refusal {
 			return refuse(ReasonUnproven, "intent %q was answered with an error already, and the host does not run %s", i.ID, i.Target)
 		}
 	case marker.ActionStabilize, marker.ActionResetState:
-		// Nothing else on the node shows that they are done.
+		// The facts can't contradict them.
 	}
 	return nil
 }

@@ -29,7 +29,7 @@ func TestJudge(t *testing.T) {
 		{name: "another node", change: func(w *Write) { w.Live.Name = "node-2" }, want: ReasonNode, says: `"node-2"`},
 		{name: "a node made anew", change: func(w *Write) { w.Live.UID = "uid-2" }, want: ReasonNodeUID, says: "another one"},
 		{name: "no resourceVersion", change: func(w *Write) { w.Patch.ResourceVersion = "" }, want: ReasonVersion, says: "metadata.resourceVersion"},
-		{name: "an older resourceVersion", change: func(w *Write) { w.Patch.ResourceVersion = "9" }, want: ReasonConflict, says: "look again"},
+		{name: "an older resourceVersion", change: func(w *Write) { w.Patch.ResourceVersion = "9" }, want: ReasonConflict, says: "read it again"},
 		{name: "a foreign key", change: func(w *Write) { w.Patch = fact("example.com/key", "v") }, want: ReasonKey, says: "example.com/key"},
 		{name: "a foreign key from an old look", change: func(w *Write) {
 			w.Patch = fact("example.com/key", "v")

@@ -23,12 +23,12 @@ const (
 	bodyTime   = 20 * time.Second
 	idleTime   = 2 * time.Minute
 	maxHeader  = 12 << 10
-	// A connection that is silent for pingAfter is asked if somebody is there: a host that lost its power
-	// says no good-bye.
+	// pingAfter is how long a connection may be silent before it gets a ping, and pingTime how long its answer may take: a
+	// host that lost its power doesn't close its connections.
 	pingAfter = 30 * time.Second
 	pingTime  = 15 * time.Second
-	// streams of one connection; an agent needs two or three. frame and window are what HTTP/2 allows least: of a
-	// frame, and of bodies that were sent and not read yet.
+	// streams limits the requests of one connection; an agent needs two or three. frame and window are the smallest that
+	// HTTP/2 allows.
 	streams = 16
 	frame   = 16 << 10
 	window  = 64 << 10
@@ -36,21 +36,20 @@ const (
 	drainTime = 10 * time.Second
 )
 
-// Proxy serves agents.
+// Proxy is the proxy's process: the server for agents and its certificate.
 type Proxy struct {
 	options Options
 	client  kubernetes.Interface
 	keeper  *certificate.Keeper
 	handler *handler
 	log     logrus.FieldLogger
-	// strangers is how many connections are open without a good token.
-	strangers int
+	// maxUnauthenticated limits open connections without a good token.
+	maxUnauthenticated int
 }
 
-// New wires a proxy that reaches the API server by config; nothing runs yet. Options must be valid.
+// New returns a proxy that uses the API server of config; nothing runs yet. Options must be valid.
 func New(o Options, config *rest.Config, r prometheus.Registerer, log logrus.FieldLogger) (*Proxy, error) {
-	// Every request of an agent is one or two of the proxy's: the limits per agent and the API server's own
-	// fairness set the pace.
+	// The proxy has no rate limit of its own: those per agent and the API server's fairness are enough.
 	config = rest.CopyConfig(config)
 	config.QPS = -1
 	client, err := kubernetes.NewForConfig(config)
@@ -67,7 +66,7 @@ func New(o Options, config *rest.Config, r prometheus.Registerer, log logrus.Fie
 		return content, errors.Wrap(err, "reading "+keysPath)
 	}, log)
 	return &Proxy{
-		options: o, client: client, log: log, strangers: mostStrangers,
+		options: o, client: client, log: log, maxUnauthenticated: maxUnauthenticated,
 		keeper: certificate.NewKeeper(certificate.Config{
 			Client: client, Namespace: o.Namespace, SecretName: o.SecretName, CAName: o.CAName, ServerName: o.ServerName,
 			Life:     certificate.Life{CA: o.CALife, Serving: o.CertificateLife, Settle: o.CASettle},
@@ -76,7 +75,7 @@ func New(o Options, config *rest.Config, r prometheus.Registerer, log logrus.Fie
 		}),
 		handler: &handler{
 			reviewer: newReviewer(client, keys, o.Audience, o.Namespace, o.AgentAccount, time.Now),
-			upstream: up, limits: newKept[string](newLimit), patches: make(chan struct{}, patchesAtOnce), audit: newAuditor(log, m), metrics: m,
+			upstream: up, limits: newLRUMap[string](newLimit), patches: make(chan struct{}, patchesAtOnce), audit: newAuditor(log, m), metrics: m,
 			admission: admission{missing: m.admission, log: log, now: time.Now}, now: time.Now, log: log, trust: defaultTrust, stopping: context.Background(),
 		},
 	}, nil
@@ -92,7 +91,7 @@ func (p *Proxy) Run(ctx context.Context) error {
 	return p.Serve(ctx, l)
 }
 
-// Serve is Run on a listener, which it closes.
+// Serve is Run on a listener, which it closes at the end.
 func (p *Proxy) Serve(ctx context.Context, l net.Listener) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -107,7 +106,7 @@ func (p *Proxy) Serve(ctx context.Context, l net.Listener) error {
 	failed := make(chan error, 1)
 	wg.Go(func() {
 		defer close(failed)
-		if err := server.ServeTLS(limitConnections(l, p.strangers), "", ""); !errors.Is(err, http.ErrServerClosed) {
+		if err := server.ServeTLS(limitConnections(l, p.maxUnauthenticated), "", ""); !errors.Is(err, http.ErrServerClosed) {
 			failed <- errors.Wrap(err, "serving agents")
 		}
 	})
@@ -116,7 +115,7 @@ func (p *Proxy) Serve(ctx context.Context, l net.Listener) error {
 		return err
 	case <-ctx.Done():
 	}
-	// Watches would go on for minutes: they end now, and agents open them with another replica.
+	// Watches would go on for minutes: they end now, and agents watch through another replica.
 	stop()
 	drain, end := context.WithTimeout(context.Background(), drainTime)
 	defer end()
@@ -126,8 +125,8 @@ func (p *Proxy) Serve(ctx context.Context, l net.Listener) error {
 	return <-failed
 }
 
-// newServer returns a server that nobody can hold up. Answers have deadlines of their own, for a watch
-// has no end.
+// newServer returns a server with a timeout for each read. Handlers set the deadlines of writes, since a watch may be
+// long.
 func newServer(h http.Handler, k *certificate.Keeper, log logrus.FieldLogger) *http.Server {
 	return &http.Server{
 		Handler:           h,
@@ -139,10 +138,9 @@ func newServer(h http.Handler, k *certificate.Keeper, log logrus.FieldLogger) *h
 		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: streams, MaxReadFrameSize: frame, MaxReceiveBufferPerConnection: window,
 			MaxReceiveBufferPerStream: window, WriteByteTimeout: writeTime, SendPingTimeout: pingAfter, PingTimeout: pingTime},
 		ConnContext: withConnection,
-		ErrorLog:    quiet(log),
+		ErrorLog:    debugLog(log),
 	}
 }
 
-// Ready tells if agents can be served: there is a certificate that is valid, and the API server was
-// reached lately.
+// Ready returns why agents can't be served; nil if there is a valid certificate and the API server answered lately.
 func (p *Proxy) Ready() error { return p.keeper.Ready() }

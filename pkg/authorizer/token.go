@@ -10,14 +10,14 @@ import (
 )
 
 const (
-	// maxToken is far above the size of a service account's token.
+	// maxToken is far above the size of a service account's token, in bytes.
 	maxToken = 8 << 10
-	// clockError is how wrong the proxy's clock may be without an effect on which tokens are reviewed. A clock that
-	// is further off lets no agent begin anything anyway: intents seem over.
+	// clockError is how wrong the proxy's clock may be without an effect on which tokens are reviewed. With a clock that
+	// is further off no agent can begin anything anyway, since intents seem expired.
 	clockError = 24 * time.Hour
 )
 
-// bearer returns what a request shows as its token, empty if there is nothing that could be one.
+// bearer returns a request's bearer token; empty if there is none, or more than one, or it is too long.
 func bearer(r *http.Request) string {
 	values := r.Header.Values("Authorization")
 	if len(values) != 1 {
@@ -30,11 +30,10 @@ func bearer(r *http.Request) string {
 	return token
 }
 
-// jwt is what a bearer token says of itself. It is no proof of anything; only a review is.
+// jwt is a bearer token's content before its review. It proves nothing.
 type jwt struct {
 	keyID string
 	claims
-	// text is the token as it came.
 	text string
 }
 
@@ -53,7 +52,7 @@ type bound struct {
 	UID  string `json:"uid"`
 }
 
-// audience is one text or several.
+// audience is a list, in JSON also a single string.
 type audience []string
 
 func (a *audience) UnmarshalJSON(text []byte) error {
@@ -65,14 +64,14 @@ func (a *audience) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*[]string)(a))
 }
 
-// strict has one spelling for each content: no padding, no bits left over.
+// strict accepts one encoding for each content: no padding, no unused bits.
 var strict = base64.RawURLEncoding.Strict()
 
-// readToken reads a token in the one spelling that it has: three parts in base64url, with nothing between them but
-// a dot. What could be spelled in two ways would be two tokens, each with a review of its own.
+// readToken reads a token in its canonical form: three parts in base64url, separated by dots. Each other form would
+// count as another token, with another review.
 func readToken(text string) (jwt, bool) {
 	parts := strings.Split(text, ".")
-	// The decoder passes over line breaks.
+	// The decoder ignores line breaks.
 	if len(parts) != 3 || strings.ContainsAny(text, "\r\n") {
 		return jwt{}, false
 	}
@@ -94,9 +93,9 @@ func readToken(text string) (jwt, bool) {
 	return t, true
 }
 
-// told refuses what a review could only refuse as well. The issuer is no ground for it: a cluster may have several,
-// and whose signature is good says more (keys.go).
-func (r *reviewer) told(t jwt) *Refusal {
+// refuseEarly refuses a token by claims that a review would refuse too. It doesn't look at the issuer: a cluster may
+// have several, and the signature is a better test (keys.go).
+func (r *reviewer) refuseEarly(t jwt) *Refusal {
 	switch {
 	case !slices.Contains(t.Audience, r.audience):
 		return r.notValid()
@@ -116,13 +115,13 @@ func (r *reviewer) otherAccount(name string) *Refusal {
 	return refuse(ReasonAccount, "user %.120q is not the agents' service account %q", name, r.account)
 }
 
-// unbound refuses a token that says not which pod it is of, and on which node that is.
+// unbound refuses a token that doesn't name its pod and the pod's node.
 func unbound(pod, node bound) *Refusal {
 	switch {
 	case pod.Name == "" || pod.UID == "":
 		return refuse(ReasonUnbound, "the token is not bound to a pod: agents need the projected token of a pod")
 	case node.Name == "" || node.UID == "":
-		return refuse(ReasonUnbound, "the token names no node: tokens of scheduled pods do so since Kubernetes 1.31")
+		return refuse(ReasonUnbound, "the token names no node: use Kubernetes 1.31 or newer")
 	}
 	return nil
 }

@@ -15,11 +15,11 @@ import (
 const (
 	acceptNode     = "application/json"
 	acceptMetadata = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
-	// maxAnswer is above the largest object that a cluster's store takes by default.
+	// maxAnswer is above the largest object that etcd stores by default, in bytes.
 	maxAnswer = 4 << 20
 )
 
-// upstream is the API server, asked with the proxy's own account.
+// upstream is a client of the API server with the proxy's own account.
 type upstream struct {
 	base   *url.URL
 	client *http.Client
@@ -36,13 +36,13 @@ func newUpstream(config *rest.Config) (*upstream, error) {
 	}
 	return &upstream{base: base, client: &http.Client{
 		Transport: transport,
-		// Nothing that was judged for one place goes to another.
+		// A request was judged for one address, and must not go to another one.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}, nil
 }
 
-// do sends a request made anew: nothing of an agent's headers goes on but what is given here, so no
-// token, no impersonation, no cookie. It is sent once.
+// do sends a newly composed request, once. No header of the agent's request is in it: no token, no impersonation, no
+// cookie.
 func (u *upstream) do(ctx context.Context, method string, c call, body []byte) (*http.Response, error) {
 	at := u.base.JoinPath(c.path())
 	at.RawQuery = c.query.Encode()
@@ -62,7 +62,7 @@ func (u *upstream) do(ctx context.Context, method string, c call, body []byte) (
 	return res, errors.Wrapf(err, "%s %s", method, c.path())
 }
 
-// ask is do for an answer that ends; it returns it whole.
+// ask is do with the whole answer, of at most maxAnswer bytes.
 func (u *upstream) ask(ctx context.Context, method string, c call, body []byte) (*http.Response, []byte, error) {
 	res, err := u.do(ctx, method, c, body)
 	if err != nil {
@@ -79,7 +79,7 @@ func (u *upstream) ask(ctx context.Context, method string, c call, body []byte) 
 	return res, answer, nil
 }
 
-// live reads a Node now, from no cache: whole, or its metadata only.
+// live reads a Node from the API server, by accept whole or its metadata only.
 func (u *upstream) live(ctx context.Context, name, accept string) (Live, *Refusal, error) {
 	res, answer, err := u.ask(ctx, http.MethodGet, call{verb: verbGet, node: name, accept: accept}, nil)
 	if err != nil {

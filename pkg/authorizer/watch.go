@@ -11,20 +11,20 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/telemetry"
 )
 
-// trust is how long a watch goes on by one review of its token.
+// trust is how often a watch's token is reviewed, and for how long one review counts.
 type trust struct {
-	// every review comes after so long, with up to a third of it on top, so that agents which came together
-	// don't ask together; again where none was to be had.
+	// every is the interval of reviews; up to a third is added, so that agents that connected together are reviewed at
+	// different times. again is the pause after a review that failed.
 	every, again time.Duration
-	// most is how long a watch lives on its last good review.
+	// most is how long a watch may last after its last good review.
 	most time.Duration
 }
 
-// defaultTrust keeps to a minute, the API server's own memory of a token (10 s) included.
+// defaultTrust ends a watch within a minute, the API server's own cache of tokens (10 s) included.
 var defaultTrust = trust{every: 30 * time.Second, again: 3 * time.Second, most: 50 * time.Second}
 
-// watch passes on a watch for as long as its token is good and the process lives.
-func (h *handler) watch(w http.ResponseWriter, r *http.Request, a asked) *Refusal {
+// watch passes on a watch until its token isn't good any more, its time is over, or the process stops.
+func (h *handler) watch(w http.ResponseWriter, r *http.Request, a agentCall) *Refusal {
 	ctx, end := context.WithTimeout(r.Context(), watchTime+requestTime)
 	defer end()
 	defer context.AfterFunc(h.stopping, end)()
@@ -49,9 +49,9 @@ func (h *handler) watch(w http.ResponseWriter, r *http.Request, a asked) *Refusa
 	return nil
 }
 
-// keepTrust ends the watch when its token is no good any more, when its node is gone or another one has its name, or
-// when that could not be found out for too long.
-func (h *handler) keepTrust(ctx context.Context, end func(), a asked) {
+// keepTrust ends the watch when its token isn't good any more, when its node is gone or replaced by another one of that
+// name, or when neither could be checked for too long.
+func (h *handler) keepTrust(ctx context.Context, end func(), a agentCall) {
 	// The review that opened the watch may have been remembered.
 	good := time.Now().Add(-reviewFor)
 	pause := h.trust.pause()
@@ -76,15 +76,15 @@ func (h *handler) keepTrust(ctx context.Context, end func(), a asked) {
 			if refusal != nil {
 				log = log.WithField(telemetry.FieldReason, string(refusal.Reason))
 			}
-			log.Info("Ending a watch whose token is not known to be good any more")
+			log.Info("Ending a watch: its token is not good any more, or could not be reviewed")
 		}
 		end()
 		return
 	}
 }
 
-// again reviews a watch's token once more, and looks if its node is the same one still. It may not be known now.
-func (h *handler) again(ctx context.Context, a asked) (refusal *Refusal, known bool) {
+// again reviews a watch's token once more, and checks that its node is the same. It reports whether both were possible.
+func (h *handler) again(ctx context.Context, a agentCall) (refusal *Refusal, known bool) {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
 	v, err := h.reviewer.ask(ctx, a.token, h.reviewer.signedReview)
@@ -92,7 +92,7 @@ func (h *handler) again(ctx context.Context, a asked) (refusal *Refusal, known b
 	case err != nil:
 		return nil, false
 	case v.refusal != nil:
-		// A request that shows the same token may have been refused a review at this moment: nothing is known by that.
+		// Another request with the same token may have been refused a review just now, which proves nothing.
 		return v.refusal, v.refusal.Reason != ReasonTooMany
 	case v.identity != a.identity:
 		return otherNode(a.node), true
@@ -103,8 +103,8 @@ func (h *handler) again(ctx context.Context, a asked) (refusal *Refusal, known b
 
 func (t trust) pause() time.Duration { return t.every + rand.N(t.every/3+1) }
 
-// stream hands on a body as it comes, each piece at once. A peer that takes nothing for a while is given
-// up; one that has nothing to take isn't.
+// stream passes on each piece of a body at once. It ends if the client doesn't accept a piece within writeTime; there
+// may be any time between pieces.
 func stream(w http.ResponseWriter, res *http.Response) {
 	control := http.NewResponseController(w)
 	buffer := make([]byte, 4<<10)
@@ -119,7 +119,7 @@ func stream(w http.ResponseWriter, res *http.Response) {
 		_ = control.SetWriteDeadline(time.Time{})
 		return true
 	}
-	// The head goes out at once: client-go waits for it.
+	// client-go waits for the headers.
 	if !send(nil) {
 		return
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/pkg/errors"
 )
 
-// lookAtFiles serves a certificate of the user's own, and tells agents of its CA if that is given.
-func (k *Keeper) lookAtFiles(ctx context.Context) error {
+// passFiles serves a certificate of the user's own, and publishes its CA if that is given.
+func (k *Keeper) passFiles(ctx context.Context) error {
 	config, err := k.published(ctx)
 	if err != nil {
 		return err

@@ -14,30 +14,30 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// Config is what a Keeper is made from.
+// Config is what NewKeeper needs.
 type Config struct {
 	Client kubernetes.Interface
 	// SecretName and CAName are the Secret and the ConfigMap in Namespace. Both have to exist.
 	Namespace, SecretName, CAName string
 	// ServerName is the name that the certificate is for.
 	ServerName string
-	// Life is for what the Keeper makes itself.
+	// Life is for certificates that the Keeper makes itself.
 	Life Life
-	// CertFile and KeyFile are a certificate of the user's own, CertCAFile what agents are to trust then;
-	// empty: agents are told nothing.
+	// CertFile and KeyFile are a certificate of the user's own, CertCAFile its CA for the ConfigMap; if that is empty,
+	// nothing is published.
 	CertFile, KeyFile, CertCAFile string
 	Now                           func() time.Time
 	Log                           logrus.FieldLogger
-	// Expires gets the end of the serving certificate; nil is nobody.
+	// Expires gets the end of the serving certificate; it may be nil.
 	Expires *prometheus.GaugeVec
 }
 
-// Keeper keeps a serving certificate in use that agents can verify.
+// Keeper keeps a serving certificate that agents can verify.
 type Keeper struct {
 	c Config
 
-	// last is the Secret's data as it was last in use, emptySince when the Secret was first seen without any. Run's
-	// goroutine alone uses them.
+	// last is the Secret's data that was last in use, emptySince when the Secret was first seen without data. Only Run's
+	// goroutine uses them.
 	last       map[string][]byte
 	emptySince time.Time
 
@@ -52,31 +52,30 @@ type Keeper struct {
 func NewKeeper(c Config) *Keeper { return &Keeper{c: c} }
 
 const (
-	// The state is looked at every lookMax, more often where lives are short.
-	lookMax = time.Minute
-	lookMin = 50 * time.Millisecond
-	// After a failure it is looked at again sooner.
+	// passMax is the interval of passes; lives of hours and less make it shorter.
+	passMax = time.Minute
+	passMin = 50 * time.Millisecond
+	// retryMin is the pause after a failed pass, doubled up to retryMax.
 	retryMin = 250 * time.Millisecond
 	retryMax = 15 * time.Second
-	// lookTime bounds one look.
-	lookTime = 20 * time.Second
-	// staleAfter is how many looks in a row the API server may leave without an answer before the Keeper isn't ready
-	// any more.
+	// passTime bounds one pass.
+	passTime = 20 * time.Second
+	// staleAfter is the number of intervals without an answer of the API server after which the Keeper isn't ready.
 	staleAfter = 3
-	// restoredAfter is how many looks a Keeper gives another one to put back into an empty Secret what it has in use.
+	// restoredAfter is the number of intervals in which another replica may restore an empty Secret.
 	restoredAfter = 2
 )
 
 func (k *Keeper) interval() time.Duration {
-	return min(lookMax, max(lookMin, min(k.c.Life.Serving/30, k.c.Life.CA/60)))
+	return min(passMax, max(passMin, min(k.c.Life.Serving/30, k.c.Life.CA/60)))
 }
 
-// Run looks at the state, and moves it on where that is due, until ctx ends.
+// Run makes passes until ctx ends.
 func (k *Keeper) Run(ctx context.Context) {
 	retry := retryMin
 	for ctx.Err() == nil {
 		pause := k.interval()
-		if err := k.look(ctx); err != nil && ctx.Err() == nil {
+		if err := k.pass(ctx); err != nil && ctx.Err() == nil {
 			k.failed(err)
 			pause, retry = min(pause, retry), min(2*retry, retryMax)
 		} else {
@@ -92,7 +91,7 @@ func (k *Keeper) Run(ctx context.Context) {
 // failed remembers a problem, and logs it once.
 func (k *Keeper) failed(err error) {
 	if apierrors.IsConflict(err) {
-		// Another replica wrote first: look again.
+		// Another replica wrote first. The next pass reads that.
 		return
 	}
 	k.mu.Lock()
@@ -100,19 +99,19 @@ func (k *Keeper) failed(err error) {
 	k.problem = err
 	k.mu.Unlock()
 	if !known {
-		k.c.Log.WithError(err).Warn("The proxy's certificate could not be looked after; it is tried again")
+		k.c.Log.WithError(err).Warn("Could not check or renew the proxy's certificate; trying again")
 	}
 }
 
-// look reads what stands there, moves it on, and takes it into use once agents are told. Replicas that do
-// so at the same time meet in the compare-and-swap: one writes, the other looks again.
-func (k *Keeper) look(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, lookTime)
+// pass reads Secret and ConfigMap, takes the next step that is due, publishes the CAs, and then serves the certificate.
+// If replicas do so at the same time, one of them writes the Secret, and the others begin again.
+func (k *Keeper) pass(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, passTime)
 	defer cancel()
 	if k.c.CertFile != "" {
-		return k.lookAtFiles(ctx)
+		return k.passFiles(ctx)
 	}
-	// The ConfigMap first: what it says is then no newer than the Secret.
+	// The ConfigMap is read first, so that it is no newer than the Secret.
 	config, err := k.published(ctx)
 	if err != nil {
 		return err
@@ -120,7 +119,7 @@ func (k *Keeper) look(ctx context.Context) error {
 	secrets := k.c.Client.CoreV1().Secrets(k.c.Namespace)
 	secret, err := secrets.Get(ctx, k.c.SecretName, metav1.GetOptions{})
 	if err != nil {
-		return k.lost(err, "Secret", k.c.SecretName)
+		return k.readError(err, "Secret", k.c.SecretName)
 	}
 	restored, err := k.restored(secret.Data, []byte(config.Data[bundleKey]))
 	if err != nil {
@@ -147,9 +146,9 @@ func (k *Keeper) look(ctx context.Context) error {
 	return nil
 }
 
-// restored returns what belongs into the Secret: what is there, or in place of nothing what was last in use. So a Secret
-// that was deleted and made again, empty, costs agents no CA that they trust. A Keeper that has nothing in use gives
-// another one time to do that, if agents trust something.
+// restored returns the Secret's data, or what was last in use if it is empty: agents then keep trusting the same CA
+// after the Secret was deleted and created anew. A Keeper that has nothing in use first gives another replica time to
+// restore it, if agents trust a CA.
 func (k *Keeper) restored(data map[string][]byte, published []byte) (map[string][]byte, error) {
 	if len(data) > 0 {
 		return data, nil
@@ -165,28 +164,28 @@ func (k *Keeper) restored(data map[string][]byte, published []byte) (map[string]
 		k.emptySince = now
 	}
 	if until := k.emptySince.Add(restoredAfter * k.interval()); now.Before(until) {
-		return nil, errors.Errorf("Secret %s/%s is empty while agents trust a CA: a proxy that serves by it has until %s to put it back",
+		return nil, errors.Errorf("Secret %s/%s is empty while agents trust a CA: another replica has until %s to restore it",
 			k.c.Namespace, k.c.SecretName, until.UTC().Format(time.RFC3339))
 	}
 	return nil, nil
 }
 
-// lost says what an object that can't be read means.
-func (k *Keeper) lost(err error, kind, name string) error {
+// readError returns the error of an object that can't be read. For a deleted one it names consequence and remedy.
+func (k *Keeper) readError(err error, kind, name string) error {
 	if !apierrors.IsNotFound(err) {
 		return errors.Wrapf(err, "reading %s %s/%s", kind, k.c.Namespace, name)
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	until := "nothing is served without it"
+	meanwhile := "agents can't connect without it"
 	if k.current != nil {
-		until = "what is in use is served until " + k.current.Leaf.NotAfter.UTC().Format(time.RFC3339) + " and goes back there"
+		meanwhile = "the present certificate is served until " + k.current.Leaf.NotAfter.UTC().Format(time.RFC3339) + " and will be restored"
 	}
-	return errors.Wrapf(err, "reading %s %s/%s: it was deleted; apply update-operator.yaml again, for the proxy may not create it; %s",
-		kind, k.c.Namespace, name, until)
+	return errors.Wrapf(err, "reading %s %s/%s: it was deleted; apply update-operator.yaml again, the proxy may not create it; %s",
+		kind, k.c.Namespace, name, meanwhile)
 }
 
-// use serves a certificate from now on.
+// use makes the server use a certificate from now on.
 func (k *Keeper) use(cert, key []byte) error {
 	pair, err := tls.X509KeyPair(cert, key)
 	if err != nil {
@@ -204,7 +203,7 @@ func (k *Keeper) use(cert, key []byte) error {
 	return nil
 }
 
-// GetCertificate is for a tls.Config: what it returns changes without a restart.
+// GetCertificate returns the present certificate, for a tls.Config.
 func (k *Keeper) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -214,8 +213,9 @@ func (k *Keeper) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) 
 	return k.current, nil
 }
 
-// Ready returns why agents can't be served: there is no certificate, it has ended, or the API server didn't answer for
-// a while. Other trouble with the certificate's objects is logged, and what is in use is served until it ends.
+// Ready returns why agents can't be served: there is no certificate, it has expired, or the API server didn't answer
+// for a while. Other problems with the certificate's objects are logged, and the present certificate is served until it
+// expires.
 func (k *Keeper) Ready() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -226,8 +226,8 @@ func (k *Keeper) Ready() error {
 	case k.current == nil:
 		return errors.New("there is no certificate yet")
 	case !now.Before(k.current.Leaf.NotAfter):
-		return errors.New("the serving certificate has ended")
-	case now.Sub(k.reached) > max(staleAfter*k.interval(), lookTime):
+		return errors.New("the serving certificate has expired")
+	case now.Sub(k.reached) > max(staleAfter*k.interval(), passTime):
 		if k.problem != nil {
 			return errors.WithMessage(k.problem, "the API server was not reached for a while")
 		}

@@ -46,10 +46,10 @@ func TestKeeperMakesAndPublishes(t *testing.T) {
 	_, err := a.GetCertificate(nil)
 	assert.ErrorContains(t, err, "no certificate yet")
 	assert.ErrorContains(t, a.Ready(), "no certificate yet")
-	assert.NilError(t, a.look(ctx))
+	assert.NilError(t, a.pass(ctx))
 	assert.NilError(t, a.Ready())
 	b, _ := keeperOf(client, &now)
-	assert.NilError(t, b.look(ctx))
+	assert.NilError(t, b.pass(ctx))
 	certA, err := a.GetCertificate(nil)
 	assert.NilError(t, err)
 	certB, err := b.GetCertificate(nil)
@@ -64,7 +64,7 @@ func TestKeeperMakesAndPublishes(t *testing.T) {
 
 	// At rest nothing is written, and nothing but get and update is ever needed.
 	client.ClearActions()
-	assert.NilError(t, a.look(ctx))
+	assert.NilError(t, a.pass(ctx))
 	for _, action := range client.Actions() {
 		assert.Equal(t, action.GetVerb(), "get")
 	}
@@ -72,13 +72,13 @@ func TestKeeperMakesAndPublishes(t *testing.T) {
 	config.Data = map[string]string{"note": "mine"}
 	_, err = client.CoreV1().ConfigMaps(namespace).Update(ctx, config, metav1.UpdateOptions{})
 	assert.NilError(t, err)
-	assert.NilError(t, a.look(ctx))
+	assert.NilError(t, a.pass(ctx))
 	config, err = client.CoreV1().ConfigMaps(namespace).Get(ctx, caName, metav1.GetOptions{})
 	assert.NilError(t, err)
 	assert.Equal(t, config.Data["note"], "mine")
 	assert.Assert(t, config.Data[bundleKey] != "")
 	now = now.Add(life.Serving)
-	assert.ErrorContains(t, a.Ready(), "has ended")
+	assert.ErrorContains(t, a.Ready(), "has expired")
 	now = start.Add(10 * time.Minute)
 	assert.ErrorContains(t, a.Ready(), "not reached")
 }
@@ -95,7 +95,7 @@ func TestNothingIsServedBeforeItIsPublished(t *testing.T) {
 	})
 	k, hook := keeperOf(client, &now)
 	for range 2 {
-		err := k.look(ctx)
+		err := k.pass(ctx)
 		assert.Assert(t, apierrors.IsConflict(err), "%v", err)
 		k.failed(err)
 		_, err = k.GetCertificate(nil)
@@ -104,7 +104,7 @@ func TestNothingIsServedBeforeItIsPublished(t *testing.T) {
 	for _, e := range hook.AllEntries() {
 		assert.Assert(t, e.Level > logrus.WarnLevel, "a conflict between replicas is nothing to warn of: %s", e.Message)
 	}
-	assert.NilError(t, k.look(ctx))
+	assert.NilError(t, k.pass(ctx))
 	assert.NilError(t, k.Ready())
 }
 
@@ -113,7 +113,7 @@ func TestMissingObjectsAreNamed(t *testing.T) {
 	for name, objects := range map[string][]runtime.Object{"ConfigMap": shipped()[:1], "Secret": shipped()[1:]} {
 		k, hook := keeperOf(fake.NewClientset(objects...), &now)
 		for range 3 {
-			k.failed(k.look(context.Background()))
+			k.failed(k.pass(context.Background()))
 		}
 		assert.ErrorContains(t, k.Ready(), "reading "+name+" bottlerocket/update-operator-proxy-")
 		assert.Equal(t, len(hook.AllEntries()), 1, "said once")
@@ -129,7 +129,7 @@ func TestDeletedObjects(t *testing.T) {
 			now := start
 			client := fake.NewClientset(shipped()...)
 			holder, _ := keeperOf(client, &now)
-			assert.NilError(t, holder.look(ctx))
+			assert.NilError(t, holder.pass(ctx))
 			secrets, configs := client.CoreV1().Secrets(namespace), client.CoreV1().ConfigMaps(namespace)
 			before, err := secrets.Get(ctx, secretName, metav1.GetOptions{})
 			assert.NilError(t, err)
@@ -142,7 +142,7 @@ func TestDeletedObjects(t *testing.T) {
 				assert.NilError(t, configs.Delete(ctx, caName, metav1.DeleteOptions{}))
 			}
 			now = now.Add(life.Serving / 3)
-			err = holder.look(ctx)
+			err = holder.pass(ctx)
 			assert.ErrorContains(t, err, kind+" bottlerocket/update-operator-proxy-")
 			assert.ErrorContains(t, err, "it was deleted; apply update-operator.yaml again")
 			assert.ErrorContains(t, err, "is served until")
@@ -156,10 +156,10 @@ func TestDeletedObjects(t *testing.T) {
 			assert.NilError(t, err)
 			fresh, _ := keeperOf(client, &now)
 			if kind == "Secret" {
-				assert.ErrorContains(t, fresh.look(ctx), "is empty while agents trust a CA")
+				assert.ErrorContains(t, fresh.pass(ctx), "is empty while agents trust a CA")
 			}
-			assert.NilError(t, holder.look(ctx))
-			assert.NilError(t, fresh.look(ctx))
+			assert.NilError(t, holder.pass(ctx))
+			assert.NilError(t, fresh.pass(ctx))
 			after, err := secrets.Get(ctx, secretName, metav1.GetOptions{})
 			assert.NilError(t, err)
 			assert.DeepEqual(t, after.Data, before.Data)
@@ -176,11 +176,11 @@ func TestNothingLeftToRestore(t *testing.T) {
 	objects := shipped()
 	objects[1].(*corev1.ConfigMap).Data = map[string]string{bundleKey: string(made(t)[keyCA])}
 	k, _ := keeperOf(fake.NewClientset(objects...), &now)
-	assert.ErrorContains(t, k.look(ctx), "is empty")
+	assert.ErrorContains(t, k.pass(ctx), "is empty")
 	now = now.Add(restoredAfter*k.interval() - 1)
-	assert.ErrorContains(t, k.look(ctx), "is empty")
+	assert.ErrorContains(t, k.pass(ctx), "is empty")
 	now = now.Add(1)
-	assert.NilError(t, k.look(ctx))
+	assert.NilError(t, k.pass(ctx))
 	assert.NilError(t, k.Ready())
 }
 
@@ -208,7 +208,7 @@ func TestCertificateOfTheUsersOwn(t *testing.T) {
 		assert.NilError(t, err)
 		return config.Data[bundleKey]
 	}
-	assert.NilError(t, k.look(ctx))
+	assert.NilError(t, k.pass(ctx))
 	assert.DeepEqual(t, served(), parse(own[keyServing]).Raw)
 	assert.Equal(t, bundleSaid(), "", "agents are told by the user")
 	secret, err := client.CoreV1().Secrets(namespace).Get(ctx, secretName, metav1.GetOptions{})
@@ -216,25 +216,25 @@ func TestCertificateOfTheUsersOwn(t *testing.T) {
 	assert.Equal(t, len(secret.Data), 0)
 
 	k.c.CertCAFile = write("ca.crt", own[keyCA])
-	assert.NilError(t, k.look(ctx))
+	assert.NilError(t, k.pass(ctx))
 	assert.Equal(t, bundleSaid(), string(own[keyCA]))
 
 	// Half of a change is no pair: the old one is served until the other half is there.
 	renewed := made(t)
 	write("tls.crt", renewed[keyServing])
-	assert.ErrorContains(t, k.look(ctx), "serving certificate")
+	assert.ErrorContains(t, k.pass(ctx), "serving certificate")
 	assert.DeepEqual(t, served(), parse(own[keyServing]).Raw)
 	write("tls.key", renewed[keyKey])
-	assert.NilError(t, k.look(ctx))
+	assert.NilError(t, k.pass(ctx))
 	assert.DeepEqual(t, served(), parse(renewed[keyServing]).Raw)
 
 	k.c.ServerName = "other.example"
-	assert.ErrorContains(t, k.look(ctx), "other.example")
+	assert.ErrorContains(t, k.pass(ctx), "other.example")
 	k.c.ServerName = serverName
 	write("ca.crt", []byte("nothing"))
-	assert.ErrorContains(t, k.look(ctx), "holds no certificate")
+	assert.ErrorContains(t, k.pass(ctx), "holds no certificate")
 	assert.NilError(t, os.Remove(k.c.KeyFile))
-	assert.ErrorContains(t, k.look(ctx), "tls.key")
+	assert.ErrorContains(t, k.pass(ctx), "tls.key")
 }
 
 func TestRunEnds(t *testing.T) {

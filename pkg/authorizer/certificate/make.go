@@ -17,7 +17,7 @@ import (
 // backdate makes a certificate valid for clocks that are a little behind.
 const backdate = 5 * time.Minute
 
-// parse returns the first certificate of a PEM text, nil if there is none.
+// parse returns the first certificate of a PEM text; nil if there is none.
 func parse(cert []byte) *x509.Certificate {
 	block, _ := pem.Decode(cert)
 	if block == nil {
@@ -35,7 +35,7 @@ func pairs(cert, key []byte) bool {
 	return err == nil
 }
 
-// makeCA makes a CA that can sign for the one name only.
+// makeCA returns a new CA that can sign for one DNS name only.
 func makeCA(name string, life time.Duration, now time.Time) (cert, key []byte, err error) {
 	return sign(&x509.Certificate{
 		Subject:                     pkix.Name{CommonName: "update-operator-proxy CA " + now.UTC().Format(time.RFC3339)},
@@ -61,7 +61,7 @@ func makeServing(caCert, caKey []byte, name string, life time.Duration, now time
 	}, ca.Leaf, ca.PrivateKey, min(life, ca.Leaf.NotAfter.Sub(now)), now)
 }
 
-// sign makes a key and a certificate of it; without a parent it signs itself.
+// sign returns a new key and its certificate, which is self-signed without a parent.
 func sign(template, parent *x509.Certificate, signer any, life time.Duration, now time.Time) (cert, key []byte, err error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -10,10 +10,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// bundleKey is where agents find what to trust in the ConfigMap.
+// bundleKey is the ConfigMap's key with the CAs that agents trust.
 const bundleKey = "ca.crt"
 
-// published reads what agents are told to trust at present.
+// published reads the ConfigMap.
 func (k *Keeper) published(ctx context.Context) (*corev1.ConfigMap, error) {
 	config, err := k.c.Client.CoreV1().ConfigMaps(k.c.Namespace).Get(ctx, k.c.CAName, metav1.GetOptions{})
 	if answered(err) {
@@ -22,17 +22,17 @@ func (k *Keeper) published(ctx context.Context) (*corev1.ConfigMap, error) {
 		k.mu.Unlock()
 	}
 	if err != nil {
-		return nil, k.lost(err, "ConfigMap", k.c.CAName)
+		return nil, k.readError(err, "ConfigMap", k.c.CAName)
 	}
 	return config, nil
 }
 
-// answered reports whether an API server answered that knows this account, whatever it said.
+// answered reports whether the API server authenticated this account, whatever it answered.
 func answered(err error) bool {
 	return err == nil || apierrors.IsNotFound(err) || apierrors.IsForbidden(err)
 }
 
-// publish tells agents whom to trust, if that is news.
+// publish writes the bundle of CAs to the ConfigMap unless it is there.
 func (k *Keeper) publish(ctx context.Context, config *corev1.ConfigMap, bundle []byte) error {
 	if config.Data[bundleKey] == string(bundle) {
 		return nil

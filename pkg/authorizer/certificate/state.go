@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Life says how long things are valid.
+// Life is how long certificates are valid.
 type Life struct {
-	// CA and Serving are renewed at two thirds of their life.
+	// CA and Serving are the lives of the CA and the serving certificate; each is renewed at two thirds of it.
 	CA, Serving time.Duration
 	// Settle is how long a new CA is published before it signs.
 	Settle time.Duration
@@ -19,25 +19,25 @@ type Life struct {
 const (
 	keyCA    = "ca.crt"
 	keyCAKey = "ca.key"
-	// The next CA is published, and signs nothing until it was so for a while, which is counted from since.
+	// The next CA signs nothing before it was published for Life.Settle.
 	keyNext      = "next-ca.crt"
 	keyNextKey   = "next-ca.key"
 	keyNextSince = "next-ca.published"
-	// The previous one signs nothing and is trusted until it ends.
+	// The previous CA signs nothing and is trusted until it expires.
 	keyPrevious = "previous-ca.crt"
 	keyServing  = "tls.crt"
 	keyKey      = "tls.key"
 )
 
-// advance returns the Secret's data as it should be now, and if that is a change. published is what
-// agents are told to trust at present. One step a call: what is new is published before the next.
+// advance returns the Secret's data after the next step that is due, and whether that is a change. published is the
+// ConfigMap's bundle. A call takes one step, so that a new CA is published before the next one.
 func advance(data map[string][]byte, published []byte, name string, life Life, now time.Time) (map[string][]byte, bool, error) {
 	s := state{data: maps.Clone(data), name: name, life: life, now: now}
 	if s.data == nil {
 		s.data = map[string][]byte{}
 	}
 	if !s.signs() && !s.serves() {
-		// The first one, or all is beyond use: nobody trusts anything that would still work.
+		// There is no usable certificate, so nothing is lost.
 		clear(s.data)
 		if err := s.newCA(keyCA, keyCAKey); err != nil {
 			return nil, false, err
@@ -54,7 +54,7 @@ func advance(data map[string][]byte, published []byte, name string, life Life, n
 	return s.data, s.changed, nil
 }
 
-// state is the Secret on its way.
+// state is the Secret's data while advance changes it.
 type state struct {
 	data    map[string][]byte
 	changed bool
@@ -63,10 +63,10 @@ type state struct {
 	now     time.Time
 }
 
-// signs tells if there is a CA that can sign.
+// signs reports whether there is a CA that can sign.
 func (s *state) signs() bool { return s.usable(keyCA, keyCAKey) }
 
-// serves tells if there is a serving certificate that agents who trust the CA accept.
+// serves reports whether there is a serving certificate that agents accept by the CA.
 func (s *state) serves() bool {
 	serving, ca := parse(s.data[keyServing]), parse(s.data[keyCA])
 	return s.usable(keyServing, keyKey) && serving.VerifyHostname(s.name) == nil &&
@@ -78,8 +78,8 @@ func (s *state) usable(cert, key string) bool {
 	return c != nil && s.now.Before(c.NotAfter) && pairs(s.data[cert], s.data[key])
 }
 
-// rotateCA moves on by one step, if one is due: make the next CA, note that agents were told, put it in
-// the place of the present one, forget the previous one.
+// rotateCA takes the step that is due: make the next CA, note when it was published, make it the present one, or drop
+// the expired previous one.
 func (s *state) rotateCA(published []byte) error {
 	if len(s.data[keyPrevious]) > 0 {
 		if previous := parse(s.data[keyPrevious]); previous == nil || !s.now.Before(previous.NotAfter) {
@@ -123,8 +123,8 @@ func (s *state) newCA(cert, key string) error {
 	return nil
 }
 
-// newServing signs a new certificate. While the CA can't sign, the present one has to last until the
-// next CA takes over.
+// newServing signs a new serving certificate. While the CA can't sign, the old one stays until the next CA is the
+// present one.
 func (s *state) newServing() error {
 	if !s.signs() {
 		return nil
@@ -150,7 +150,7 @@ func (s *state) drop(keys ...string) {
 	s.changed = true
 }
 
-// bundle is what agents are to trust.
+// bundle returns the CAs that agents should trust.
 func bundle(data map[string][]byte) []byte {
 	var b []byte
 	for _, k := range []string{keyCA, keyNext, keyPrevious} {
@@ -161,7 +161,7 @@ func bundle(data map[string][]byte) []byte {
 	return b
 }
 
-// due tells if two thirds of the certificate's life are over.
+// due reports whether two thirds of the certificate's life are over.
 func due(c *x509.Certificate, now time.Time) bool {
 	from := c.NotBefore.Add(backdate)
 	return !now.Before(from.Add(c.NotAfter.Sub(from) * 2 / 3))

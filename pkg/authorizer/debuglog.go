@@ -9,9 +9,9 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plain"
 )
 
-// quiet keeps net/http's words on failed handshakes, which strangers and probes cause at will, out of
-// the log unless somebody looks for them.
-func quiet(l logrus.FieldLogger) *log.Logger { return log.New(debugWriter{l}, "", 0) }
+// debugLog returns a log for net/http's messages about failed handshakes, which any client can cause at will: they are
+// logged for debugging only.
+func debugLog(l logrus.FieldLogger) *log.Logger { return log.New(debugWriter{l}, "", 0) }
 
 type debugWriter struct{ log logrus.FieldLogger }
 
