@@ -76,7 +76,9 @@ func TestAlerts(t *testing.T) {
 			found(time.Second, fleet.ObstacleBudget, time.Minute)(&s.Nodes[0])
 			idleAsks := planner.Plan(fleet.Snapshot{Now: now, Nodes: s.Nodes[:1], Slots: s.Slots, Alerts: tc.alerts}, set).AskAlerts
 			assert.Assert(t, !idleAsks, "asked for a node that can't be drained")
-			s.Nodes[0].Marks.Paused, s.Nodes[1].Marks.Paused = true, true
+			s.Nodes[0].Marks.Paused = true
+			assert.Equal(t, planner.Plan(s, set).AskAlerts, tc.asks, "asked for one that would be staged")
+			s.Nodes[1].Marks.Paused = true
 			assert.Assert(t, !planner.Plan(s, set).AskAlerts, "asked although nothing would start")
 		})
 	}

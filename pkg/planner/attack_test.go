@@ -87,6 +87,8 @@ func TestAttackAges(t *testing.T) {
 	assert.DeepEqual(t, plan(node("a", offered(v2)), node("b", runs(v3)), node("c", runs(v3))).Saw, []string{v2, v3})
 	assert.DeepEqual(t, plan(node("a", offered(v2))).Saw, []string{v2})
 	assert.DeepEqual(t, plan(node("a", runs(v2)), node("b")).Saw, []string{v2})
+	set.Versions.Downgrade = true
+	assert.DeepEqual(t, plan(node("a", runs(v2)), node("b")).Saw, []string{v2})
 }
 
 // An agent that calls an update failed which its kubelet shows well takes nothing from the version (S10).
@@ -356,6 +358,9 @@ func TestRetryEndsTheWaitAfterAttempts(t *testing.T) {
 func TestAttackTurns(t *testing.T) {
 	again := node("a", prepared, func(n *fleet.Node) { n.TakenOut = now.Add(-time.Minute) })
 	got, _ := find(t, planner.Plan(fleetOf([]fleet.Node{again, node("b", prepared)}), policy.DefaultSettings()), "b")
+	assert.Equal(t, verdict(got), "Staged Cordon Cordoned")
+	again.TakenOut = now.Add(-48 * time.Hour)
+	got, _ = find(t, planner.Plan(fleetOf([]fleet.Node{again, node("b", prepared)}), policy.DefaultSettings()), "a")
 	assert.Equal(t, verdict(got), "Staged Cordon Cordoned")
 }
 

@@ -96,20 +96,17 @@ func (p *planner) goesFirst(m *member, version string) plan.Refusal {
 func (p *planner) heldUp(w wave) plan.Refusal {
 	since, seen := p.FirstSeen[w.version]
 	question := &check.Wave{Version: w.version, Down: w.down, Soak: w.group.policy.AfterSoak, Seen: seen, Since: since}
-	var again time.Time
 	for _, name := range w.group.policy.After {
 		for _, before := range p.groups {
 			if before.policy.Name != name {
 				continue
 			}
-			r := p.holdsUp(before, question)
-			again = plan.Earliest(p.Now, again, r.Again)
-			if r.Again = again; r.Refuses() {
+			if r := p.holdsUp(before, question); r.Refuses() {
 				return r
 			}
 		}
 	}
-	return plan.Refusal{Again: again}
+	return plan.Refusal{}
 }
 
 // holdsUp says why a group that goes first holds the others up. One without nodes shows nothing of a version.

@@ -34,6 +34,7 @@ func TestOneNode(t *testing.T) {
 		{"a lower version is never a target", []change{offered("1.0.0")}, "Waiting wait LowerVersionOffered"},
 		{"also one that failed here", []change{offered("1.0.0"), failedOnce(time.Hour, "1.0.0")}, "Waiting wait LowerVersionOffered"},
 		{"an update is offered", []change{offered(v2)}, "Waiting Stage UpdateAvailable"},
+		{"also to an agent of the first protocol", []change{offered(v2), with(func(n *fleet.Node) { n.Marks.Report.Protocol = 1 })}, "Waiting Stage UpdateAvailable"},
 		{"a paused node starts nothing (S6)", []change{offered(v2), paused}, "Waiting wait Paused"},
 		{"no agent, no start", []change{offered(v2), agentAway}, "Waiting wait AgentNotReady"},
 		{"an agent that hasn't answered yet", []change{offered(v2), unanswered}, "Waiting wait AgentNotReady"},

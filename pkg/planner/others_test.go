@@ -145,6 +145,7 @@ func TestMarksForOthersAreUndone(t *testing.T) {
 	}{
 		{"given back", intent.ActAbandon, []change{draining, marked, paused}, all, nil},
 		{"given back because somebody took our cordon", intent.ActAbandon, []change{draining, marked, schedulable}, all, nil},
+		{"uncordoned by the policy", intent.ActUncordon, []change{draining, marked, runs(v3)}, all, nil},
 		{"given back to somebody else's cordon: SUC_341", intent.ActAbandon, []change{draining, wasCordoned, marked, paused}, all, nil},
 		{"left", intent.ActLeave, []change{draining, marked, unlabelled}, all, nil},
 		{"Lost, and left", intent.ActLeave, []change{lost, marked, unlabelled}, all, nil},

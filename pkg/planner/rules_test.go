@@ -350,6 +350,8 @@ func TestPlanWarns(t *testing.T) {
 		"group late has no node: all 1 that its selector chooses are in groups before it",
 		"an update takes 2h0m0s in the fleet, and no window of it is longer than 1h0m0s: it starts whenever one is open",
 	})
+	set.FitWindow = false
+	assert.Equal(t, len(planner.Plan(fleetOf([]fleet.Node{node("a", stageOf("x")), node("b")}), set).Warnings), 2)
 }
 
 // A node that no group chooses is warned of; it goes by the fleet's rules, or waits, as the policy says.
@@ -421,7 +423,9 @@ func TestHowLongAnUpdateTakes(t *testing.T) {
 	for n, want := range map[int]string{1: "31m0s", 9: "39m0s", 10: "39m0s", 11: "40m0s", 20: "48m0s"} {
 		nodes := []fleet.Node{node("a", prepared)}
 		for i := range n {
-			nodes = append(nodes, node(fmt.Sprint("b", i), updated(time.Hour, time.Duration(31+i)*time.Minute)))
+			nodes = append(nodes, node(fmt.Sprint("b", i), updated(time.Hour, time.Duration(31+i)*time.Minute), func(n *fleet.Node) {
+				n.Marks.History = append(n.Marks.History, marker.Attempt{Version: v2, Outcome: marker.OutcomeAbandoned, Ended: now.Add(-48 * time.Hour)})
+			}))
 		}
 		got, _ := find(t, planner.Plan(fleetOf(nodes), set), "a")
 		assert.Check(t, strings.HasSuffix(got.Message.String(), " an update takes "+want), "%d: %s", n, got.Message)

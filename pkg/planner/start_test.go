@@ -95,6 +95,8 @@ func TestStart(t *testing.T) {
 		{"the controller's node waits for those that are asked in this pass", limit(3, 10, 1),
 			[]fleet.Node{node("a", prepared, controller), node("b", prepared, issued(time.Hour)), node("c")}, nil,
 			map[string]string{"a": "wait ControllerLast", "b": "Confirm Confirming"}},
+		{"and for those that were asked", limit(3, 10, 1), []fleet.Node{node("a", prepared, controller), node("b", confirming, issued(0)), node("c")}, nil,
+			map[string]string{"a": "wait ControllerLast", "b": "wait Confirming"}},
 		{"the controller's own node last", limit(1, 10, 1), []fleet.Node{node("a", prepared, controller), node("b", prepared), node("c")}, nil,
 			map[string]string{"a": "wait UnavailableLimit", "b": "Cordon Cordoned"}},
 		{"even after those that failed", limit(1, 10, 1), []fleet.Node{node("a", prepared, controller), node("b", prepared, failedOnce(0, v1)), node("c")}, nil,

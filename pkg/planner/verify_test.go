@@ -67,6 +67,7 @@ func TestVerify(t *testing.T) {
 		{"they are", byDefault, []change{soaked(0), noted, looked(fleet.Checked{For: fleet.CheckWorkloads})}, "Verifying Finish Updated"},
 		{"they were before the soak began anew", byDefault, []change{soaked(0), noted, looked(fleet.Checked{For: fleet.CheckWorkloads, At: now.Add(-time.Second)})}, "Verifying Check WorkloadsAwaited"},
 		{"an older look at something else is none", byDefault, []change{soaked(time.Hour), noted, looked(fleet.Checked{For: fleet.CheckBaseline})}, "Verifying Check WorkloadsAwaited"},
+		{"nor is the trouble that it found", byDefault, []change{soaked(time.Hour), noted, looked(noCNI)}, "Verifying Check WorkloadsAwaited"},
 		{"they don't come back", byDefault, []change{soaked(10 * time.Minute), noted, looked(missing)}, "Verifying Finish WorkloadsNotReady"},
 		{"a new leader looks first", byDefault, []change{soaked(10 * time.Minute), noted, unlooked}, "Verifying Check WorkloadsAwaited"},
 		{"and passes over it first", byDefault, []change{soaked(10 * time.Minute), noted, looked(missing), firstLook}, "Verifying wait WorkloadsAwaited"},

@@ -15,7 +15,7 @@ func (p *planner) version(version string) *check.Version {
 	if v == nil {
 		known := check.Known{Failed: p.failed[version], Limit: p.failedLimit(), Acknowledged: p.Acknowledged[version]}
 		known.Since, known.Seen = p.FirstSeen[version]
-		known.Witnessed = !known.Seen && p.set.Versions.MinAge > 0 && p.witnessed(version)
+		known.Witnessed = !known.Seen && p.witnessed(version)
 		v = check.Judge(version, &p.set.Versions, known, p.Now)
 		p.versions[version] = v
 	}

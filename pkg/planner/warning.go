@@ -22,7 +22,7 @@ func (p *planner) warn() {
 	}
 	for _, g := range append([]*group{p.fleet}, p.groups...) {
 		r := g.scope.Rules()
-		if !r.FitWindow || len(r.Calendar.Windows) == 0 {
+		if !r.FitWindow {
 			continue
 		}
 		longest := check.Longest(r.Calendar)

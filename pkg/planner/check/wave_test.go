@@ -1,6 +1,7 @@
 package check_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -62,6 +63,19 @@ func TestWave(t *testing.T) {
 			tc.want = "waits for group canary: " + tc.want
 		}
 		assert.Check(t, got == tc.want, "%s: %s", tc.name, got)
+	}
+	for what, change := range map[string]func(*fleet.Node){
+		"does not run 1.2.0 yet":                func(n *fleet.Node) { n.Problems = []marker.Problem{{}} },
+		"is not back in service with 1.2.0 yet": func(n *fleet.Node) { n.Ready = false },
+		"is not back in service with 1.2.0 yet ": func(n *fleet.Node) {
+			n.Marks.Intent = marker.Intent{ID: "i", Action: marker.ActionResetState}
+		},
+	} {
+		set := policy.DefaultSettings()
+		n := &fleet.Node{Name: "a", OSVersion: v2, Ready: true, Created: now.Add(-time.Hour)}
+		change(n)
+		r := (&check.Wave{Version: v2}).HeldUp(&lifecycle.View{Node: n, Now: now, Settings: &set, Rules: &set.Rules}, "canary")
+		assert.Equal(t, r.Message.String(), "waits for group canary: a "+strings.TrimSpace(what))
 	}
 	assert.Equal(t, check.NoNode("canary", 0).Message.String(), "waits for group canary: it has no node")
 	assert.Equal(t, check.NoNode("canary", 1).Message.String(), "waits for group canary: all of its nodes are leaving the cluster")

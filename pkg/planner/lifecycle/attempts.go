@@ -60,7 +60,7 @@ func (v *View) Behind() bool {
 		return true
 	}
 	soon := v.Settings.Soon()
-	if v.Marks.Failure != nil && v.Marks.Failure.Count > 0 || !v.TakenOut.IsZero() && v.Now.Before(v.TakenOut.Add(soon)) {
+	if v.Marks.Failure != nil && v.Marks.Failure.Count > 0 || v.Now.Before(v.TakenOut.Add(soon)) {
 		return true
 	}
 	last := v.unsuccessful(0)

@@ -131,9 +131,7 @@ func drainAgain(in *Input) Next {
 	}
 	waits := in.drainWait()
 	c.Marks.Waiting = waits.Message.Waiting(waits.Reason, in.Now)
-	next := in.do(intent.ActNote, waits.Reason, waits.Message.String(), c)
-	next.Again = plan.Earliest(in.Now, next.Again, waits.Again)
-	return next
+	return in.do(intent.ActNote, waits.Reason, waits.Message.String(), c)
 }
 
 // drainSince is since when a drain has its time, and how much more than that. What volumes and hooks take on the empty

@@ -134,7 +134,7 @@ func lowerOffered(v *View) plan.Refusal { return v.Lower(v.Marks.Report.Availabl
 // Lower is why a version that is lower than the one that runs is no target.
 func (v *View) Lower(version string) plan.Refusal {
 	current := v.Marks.Report.Current
-	if v.Settings.Versions.Downgrade || version == current || marker.CompareVersions(version, current) >= 0 {
+	if v.Settings.Versions.Downgrade || marker.CompareVersions(version, current) >= 0 {
 		return plan.Refusal{}
 	}
 	return plan.Refuse(plan.ReasonLowerVersionOffered,
