@@ -37,8 +37,8 @@ type Write struct {
 //     counts as a changed answer, so that it is judged against the present Node.
 //  7. An answer names the present intent, which must be readable. Answer and facts together can be read back.
 //  8. `busy` begins an intent: only if its answer was nothing or `busy` before, not after intent-until, not on a paused
-//     node, and for a reboot only while the node is cordoned and in the boot of intent-reboot-from.
-//  9. `ready` doesn't contradict the report's facts: after a reboot the boot ID must differ from intent-reboot-from;
+//     node, and for a reboot only while the node is cordoned and in the boot of reboot-from.
+//  9. `ready` doesn't contradict the report's facts: after a reboot the boot ID must differ from reboot-from;
 //     after an `error` on a prepare, the host must run the target.
 //  10. `error` has a message.
 //

@@ -18,23 +18,23 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy/window"
 )
 
-// Version is the only one that this package reads.
+// Version is the only version of the format.
 const Version = 1
 
-// maxSize is far above any policy, and below what a ConfigMap holds.
+// maxSize is far above the size of a policy, and below the limit of a ConfigMap, in bytes.
 const maxSize = 512 << 10
 
-// Zones finds a time zone by its IANA name; time.LoadLocation is one.
+// Zones returns the time zone of an IANA name; time.LoadLocation is one.
 type Zones func(name string) (*time.Location, error)
 
-// document is what stands in the file.
+// document is the content of the file.
 type document struct {
 	Version         int `yaml:"version" need:"begin with version: 1"`
 	policy.Settings `yaml:",inline"`
 }
 
-// Decode reads a policy file. What it leaves out is as in defaults. An error is Mistakes: all that are in the file, or
-// the one that keeps the others from being found.
+// Decode reads a policy file. Missing fields are as in defaults. The error is of type Mistakes: all mistakes of the
+// file, or the one that prevents finding the others.
 func Decode(content []byte, defaults policy.Settings, zones Zones) (policy.Settings, error) {
 	if len(content) > maxSize {
 		return policy.Settings{}, Mistakes{{Says: fmt.Sprintf("the policy is longer than %d bytes", maxSize)}}
@@ -52,7 +52,7 @@ func Decode(content []byte, defaults policy.Settings, zones Zones) (policy.Setti
 	r := newReader(&d.Settings, zones)
 	switch err := decoder.Decode(&second); {
 	case err == nil:
-		r.mistakes.add(second.Line, "something follows the policy: give one document")
+		r.mistakes.add(second.Line, "there is another document after the policy: give one document")
 	case !errors.Is(err, io.EOF):
 		return policy.Settings{}, noYAML(err)
 	}
@@ -74,7 +74,7 @@ func Decode(content []byte, defaults policy.Settings, zones Zones) (policy.Setti
 
 var atLine = regexp.MustCompile(`^line (\d+): `)
 
-// noYAML is the mistake of a file that can't be taken apart.
+// noYAML returns the mistake of a file that is no YAML.
 func noYAML(err error) Mistakes {
 	text, line := strings.TrimPrefix(err.Error(), "yaml: "), 0
 	if m := atLine.FindStringSubmatch(text); m != nil {
@@ -86,7 +86,7 @@ func noYAML(err error) Mistakes {
 	return found
 }
 
-// judge adds what is wrong with the settings as a whole. What a group has from the fleet is the fleet's mistake.
+// judge adds the mistakes of the settings as a whole. A mistake that groups inherit from the fleet is listed once.
 func (r *reader) judge(set policy.Settings) {
 	fleet := map[string]bool{}
 	for _, m := range set.Mistakes() {
@@ -102,15 +102,15 @@ func (r *reader) judge(set policy.Settings) {
 	}
 }
 
-// groupOf is what a field of a group begins with.
+// groupOf matches the beginning of the path of a group's field.
 var groupOf = regexp.MustCompile(`^groups\[\d+\]\.`)
 
-// prepare fills what a part has of its own until the file says something else.
+// prepare sets the defaults of a part that the file has.
 func (r *reader) prepare(part any) {
 	switch p := part.(type) {
 	case *policy.Group:
 		p.Rules = r.set.Rules
-		// The fleet's own word is counted for the whole fleet already.
+		// The fleet's own values of these hold for the whole fleet already.
 		p.MaxUnavailable, p.Topology, p.Pause, p.Calendar.Freezes = policy.Unlimited, nil, nil, nil
 	case *policy.Pause:
 		p.InFlight = policy.Finish
@@ -123,7 +123,7 @@ func (r *reader) prepare(part any) {
 	}
 }
 
-// check finds what only the file shows, in a part that has been read: a field that is there without need.
+// check adds the mistakes of a part that depend on which fields the file has.
 func (r *reader) check(part any, at string) {
 	switch p := part.(type) {
 	case *document:
@@ -133,7 +133,7 @@ func (r *reader) check(part any, at string) {
 	case *policy.Draining:
 		if field := below(at, "gracePeriod"); p.Eviction.GracePeriod == 0 && r.has(field) {
 			r.wrong(policy.Mistake{Field: field,
-				Says: "is 0s, which would kill every pod at once: give 1s or more, or leave it out for what each pod asks for"})
+				Says: "is 0s, which would kill every pod at once: give 1s or more, or leave it out for each pod's own grace period"})
 		}
 	case *policy.Topology:
 		domains := below(at, "maxDomains")
@@ -147,10 +147,10 @@ func (r *reader) check(part any, at string) {
 		values := policy.Mistake{Field: below(at, "values"), Beside: []string{below(at, "operator")}}
 		switch needs := p.Operator == policy.In || p.Operator == policy.NotIn; {
 		case needs && len(p.Values) == 0:
-			values.Says = fmt.Sprintf("is missing: operator %s needs some", p.Operator)
+			values.Says = fmt.Sprintf("is missing: operator %s needs values", p.Operator)
 			r.wrong(values)
 		case !needs && len(p.Values) > 0:
-			values.Says = fmt.Sprintf("is there: operator %s takes none", p.Operator)
+			values.Says = fmt.Sprintf("is given, but operator %s takes no values: take it out", p.Operator)
 			r.wrong(values)
 		}
 	}

@@ -9,12 +9,11 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 )
 
-// Mistake is one thing that is wrong with a policy file.
+// Mistake is one mistake in a policy file.
 type Mistake struct {
-	// Line is where, from 1; 0: nowhere in particular.
+	// Line is the line of the file, from 1; 0 if it is none in particular.
 	Line int
-	// Says names the field with its path, such as groups[1].drain.timeout, what is wrong with it, and the remedy. It is
-	// one line.
+	// Says is one line: the field with its path, such as groups[1].drain.timeout, the mistake, and the remedy.
 	Says string
 }
 
@@ -25,17 +24,18 @@ func (m Mistake) String() string {
 	return fmt.Sprintf("line %d: %s", m.Line, m.Says)
 }
 
-// Mistakes are all that are wrong with a policy file, by their lines; as an error there is at least one.
+// Mistakes are the mistakes in a policy file, sorted by line; as an error there is at least one.
 type Mistakes []Mistake
 
 const (
-	// maxListed is how many mistakes anybody would correct at once.
+	// maxListed is the number of mistakes that Lines lists.
 	maxListed = 20
-	// maxSays is for values that are quoted, and maxFirst leaves room in a node's message for what stands around it.
+	// maxSays limits a mistake, which may quote long values, in bytes; maxFirst limits the first one in Error, so that a
+	// node's message has room for it.
 	maxSays, maxFirst = 400, 160
 )
 
-// Error is one line: the first mistake, and how many more there are.
+// Error returns one line: the first mistake, and the number of others.
 func (m Mistakes) Error() string {
 	if len(m) == 1 {
 		return m[0].String()
@@ -43,8 +43,8 @@ func (m Mistakes) Error() string {
 	return marker.Clip(m[0].String(), maxFirst) + m.more(1)
 }
 
-// Lines are an error of Decode at length: the mistakes, each in one line, and if they are very many at the end how many
-// more there are.
+// Lines returns the mistakes of an error of Decode, one per line. After the first 20, the last line has the number of
+// others.
 func Lines(err error) []string {
 	var m Mistakes
 	if !errors.As(err, &m) {
@@ -60,18 +60,18 @@ func Lines(err error) []string {
 	return lines
 }
 
-func (m Mistakes) more(told int) string {
-	if len(m) == told+1 {
+func (m Mistakes) more(listed int) string {
+	if len(m) == listed+1 {
 		return " (and 1 more mistake)"
 	}
-	return fmt.Sprintf(" (and %d more mistakes)", len(m)-told)
+	return fmt.Sprintf(" (and %d more mistakes)", len(m)-listed)
 }
 
 func (m *Mistakes) add(line int, format string, values ...any) {
 	*m = append(*m, Mistake{Line: line, Says: marker.Clip(fmt.Sprintf(format, values...), maxSays)})
 }
 
-// err is the error of those mistakes; nil if there are none.
+// err returns the sorted mistakes; nil if there are none.
 func (m Mistakes) err() error {
 	if len(m) == 0 {
 		return nil

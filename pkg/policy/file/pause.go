@@ -6,9 +6,8 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
 
-// Pause reads the pause of the fleet alone, which holds also while the rest of the file has a mistake: to have nothing
-// start, the mistake needn't be found first. Any pause that stands there is one, be it written wrongly itself; nil if
-// there is none, or the text is no YAML.
+// Pause returns the fleet's pause; nil if there is none, or if the text is no YAML. A pause holds even if it or the
+// rest of the file has mistakes, so that a user can stop the operator without correcting them first.
 func Pause(content []byte) *policy.Pause {
 	var doc yaml.Node
 	if len(content) > maxSize || yaml.Unmarshal(content, &doc) != nil || len(doc.Content) == 0 || doc.Content[0].Kind != yaml.MappingNode {
@@ -23,7 +22,7 @@ func Pause(content []byte) *policy.Pause {
 	return nil
 }
 
-// anyPause returns what can be read of a pause.
+// anyPause returns a pause with those of its fields that can be read.
 func anyPause(n *yaml.Node) *policy.Pause {
 	var p policy.Pause
 	_ = n.Decode(&p)

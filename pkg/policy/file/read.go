@@ -13,22 +13,22 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
 
-// reader fills settings, goes on after a mistake, and remembers where everything stands. It goes by the tags of fields:
-// yaml has the name, need the remedy if the field is missing, and words those that it may be, each with what is meant if
-// that is something else.
+// reader fills settings, goes on after a mistake, and remembers each field's line. It goes by the tags of fields: yaml
+// is the name, need the remedy if the field is missing, and words lists the allowed values, for a boolean as word=true
+// or word=false.
 type reader struct {
 	set      *policy.Settings
 	values   values
 	mistakes Mistakes
-	// lines are those of the fields that stand in the file, by their paths.
+	// lines are those of the file's fields, by path.
 	lines map[string]int
-	// broken are the paths of fields of which nobody knows what they mean, and around has what they are parts of too: what
-	// would follow from that is no mistake.
-	broken, around map[string]bool
+	// unclear has the paths of fields with a mistake, and around also those of what contains them: mistakes that may
+	// follow from those are not added.
+	unclear, around map[string]bool
 }
 
 func newReader(set *policy.Settings, zones Zones) *reader {
-	return &reader{set: set, values: newValues(zones), lines: map[string]int{}, broken: map[string]bool{}, around: map[string]bool{}}
+	return &reader{set: set, values: newValues(zones), lines: map[string]int{}, unclear: map[string]bool{}, around: map[string]bool{}}
 }
 
 const (
@@ -36,14 +36,14 @@ const (
 	mergeTag = "!!merge"
 )
 
-// field is one that a mapping may have.
+// field is a field that a mapping may have.
 type field struct {
 	name, need string
 	words      []string
 	index      []int
 }
 
-// fieldsOf lists the fields of a structure, with those of inlined ones in their place.
+// fieldsOf returns the fields of a struct, with those of inlined structs in place of these.
 func fieldsOf(t reflect.Type) []field {
 	var list []field
 	for i := range t.NumField() {
@@ -76,46 +76,46 @@ func below(at, name string) string {
 	return at + "." + name
 }
 
-// has reports whether a field stands in the file, and is not null.
+// has reports whether the file has a field, with a value that isn't null.
 func (r *reader) has(at string) bool { return r.lines[at] > 0 }
 
-// breaks adds a mistake in what a field says.
-func (r *reader) breaks(at string, line int, says string) {
-	r.unclear(at)
+// unreadable adds the mistake of a field whose value can't be read.
+func (r *reader) unreadable(at string, line int, says string) {
+	r.markUnclear(at)
 	if at == "" {
 		at = "the policy"
 	}
 	r.mistakes.add(line, "%s %s", at, says)
 }
 
-// unclear notes a field of which nobody knows what it means.
-func (r *reader) unclear(at string) {
-	r.broken[at] = true
+// markUnclear notes a field with a mistake.
+func (r *reader) markUnclear(at string) {
+	r.unclear[at] = true
 	for ; at != ""; at = parent(at) {
 		r.around[at] = true
 	}
 }
 
-// wrong adds a mistake in what fields mean, unless that of one of them isn't known anyway.
+// wrong adds a mistake in the meaning of fields, unless one of them has a mistake already.
 func (r *reader) wrong(m policy.Mistake) {
 	for _, f := range append([]string{m.Field}, m.Beside...) {
-		if r.around[f] || r.broken[""] {
+		if r.around[f] || r.unclear[""] {
 			return
 		}
 		for ; f != ""; f = parent(f) {
-			if r.broken[f] {
+			if r.unclear[f] {
 				return
 			}
 		}
 	}
-	r.unclear(m.Field)
+	r.markUnclear(m.Field)
 	r.mistakes.add(r.line(m.Field), "%s", m.Error())
 }
 
-// parent is what a field is a part of; empty for what stands in the policy itself.
+// parent returns the path of what contains a field; empty for the policy itself.
 func parent(at string) string { return at[:max(strings.LastIndexAny(at, ".["), 0)] }
 
-// line is where a field stands, or what it would be a part of; 0 if neither does.
+// line returns the line of a field, or of what would contain it; 0 if the file has neither.
 func (r *reader) line(at string) int {
 	for at != "" {
 		if line, ok := r.lines[at]; ok {
@@ -126,8 +126,7 @@ func (r *reader) line(at string) int {
 	return 0
 }
 
-// tidy takes out the keys of mappings that are no text or stand there twice, behind which the YAML decoder doesn't
-// look.
+// tidy adds the mistakes of keys that are no text or repeated, and removes the keys: with them, the YAML decoder stops.
 func (r *reader) tidy(n *yaml.Node, at string) {
 	if n.Kind != yaml.MappingNode {
 		i := 0
@@ -145,9 +144,9 @@ func (r *reader) tidy(n *yaml.Node, at string) {
 		path := below(at, key.Value)
 		switch line, twice := first[key.Value]; {
 		case key.Kind != yaml.ScalarNode:
-			r.breaks(at, key.Line, "has a key that is no text: give a field's name")
+			r.unreadable(at, key.Line, "has a key that is no text: give a field's name")
 		case twice:
-			r.breaks(path, key.Line, fmt.Sprintf("is there already, in line %d: keep one of them", line))
+			r.unreadable(path, key.Line, fmt.Sprintf("is there already, in line %d: keep one of them", line))
 		default:
 			first[key.Value] = key.Line
 			kept = append(kept, key, value)
@@ -157,8 +156,8 @@ func (r *reader) tidy(n *yaml.Node, at string) {
 	n.Content = kept
 }
 
-// whole reports whether the YAML decoder takes what the file has, whatever that means. It refuses anchors that contain
-// themselves or multiply beyond measure.
+// whole reports whether the YAML decoder accepts the file. It refuses anchors that contain themselves or expand too
+// far.
 func (r *reader) whole(root *yaml.Node) bool {
 	var anything any
 	err := root.Decode(&anything)
@@ -168,31 +167,31 @@ func (r *reader) whole(root *yaml.Node) bool {
 	return err == nil
 }
 
-// meant is what an alias stands for.
-func meant(n *yaml.Node) *yaml.Node {
+// resolve returns the node that an alias refers to, or n itself.
+func resolve(n *yaml.Node) *yaml.Node {
 	for n.Kind == yaml.AliasNode {
 		n = n.Alias
 	}
 	return n
 }
 
-// isNull reports whether a value is as if it weren't there.
-func isNull(n *yaml.Node) bool { return n.ShortTag() == nullTag && meant(n).Kind == yaml.ScalarNode }
+// isNull reports whether a value is null, which counts as missing.
+func isNull(n *yaml.Node) bool { return n.ShortTag() == nullTag && resolve(n).Kind == yaml.ScalarNode }
 
-// read takes a value in. What is wrong stays as it was.
+// read reads a value. After a mistake, into keeps its value.
 func (r *reader) read(n *yaml.Node, into reflect.Value, words []string, at string) {
 	if isNull(n) {
 		return
 	}
-	n = meant(n)
+	n = resolve(n)
 	t := into.Type()
 	parse, isValue := r.values[t]
 	switch {
 	case (isValue || len(words) > 0) && n.Kind != yaml.ScalarNode:
-		r.breaks(at, n.Line, given(n)+": give one value")
+		r.unreadable(at, n.Line, found(n)+": give one value")
 	case isValue:
 		if err := parse(n.Value, into.Addr().Interface()); err != nil {
-			r.breaks(at, n.Line, err.Error())
+			r.unreadable(at, n.Line, err.Error())
 		}
 	case len(words) > 0:
 		r.word(n, into, words, at)
@@ -212,12 +211,12 @@ func (r *reader) read(n *yaml.Node, into reflect.Value, words []string, at strin
 		r.list(n, into, at)
 	default:
 		if err := n.Decode(into.Addr().Interface()); err != nil {
-			r.breaks(at, n.Line, given(n)+": give "+wanted(t))
+			r.unreadable(at, n.Line, found(n)+": give "+wanted(t))
 		}
 	}
 }
 
-// word reads one of a closed list.
+// word reads one of the allowed words.
 func (r *reader) word(n *yaml.Node, into reflect.Value, words []string, at string) {
 	var known []string
 	for _, w := range words {
@@ -234,11 +233,11 @@ func (r *reader) word(n *yaml.Node, into reflect.Value, words []string, at strin
 		}
 	}
 	last := len(known) - 1
-	r.breaks(at, n.Line, fmt.Sprintf("is %q: give %s or %s%s", n.Value, strings.Join(known[:last], ", "), known[last], policy.Suggestion(n.Value, known)))
+	r.unreadable(at, n.Line, fmt.Sprintf("is %q: give %s or %s%s", n.Value, strings.Join(known[:last], ", "), known[last], policy.Suggestion(n.Value, known)))
 }
 
-// given is what stands where something else belongs.
-func given(n *yaml.Node) string {
+// found describes a value of the wrong type.
+func found(n *yaml.Node) string {
 	switch n.Kind {
 	case yaml.SequenceNode:
 		return "is a list"
@@ -262,7 +261,7 @@ func wanted(t reflect.Type) string {
 	return "a text"
 }
 
-// list reads elements. One that is null isn't there.
+// list reads the elements of a list. It skips null.
 func (r *reader) list(n *yaml.Node, into reflect.Value, at string) {
 	into.SetZero()
 	for _, c := range n.Content {
@@ -278,7 +277,7 @@ func (r *reader) list(n *yaml.Node, into reflect.Value, at string) {
 	}
 }
 
-// labels reads a mapping whose keys are anything.
+// labels reads a mapping with any keys.
 func (r *reader) labels(n *yaml.Node, into reflect.Value, at string) {
 	into.Set(reflect.MakeMap(into.Type()))
 	for _, p := range pairs(n) {
@@ -290,7 +289,7 @@ func (r *reader) labels(n *yaml.Node, into reflect.Value, at string) {
 	}
 }
 
-// mapping reads fields in the order of the structure: groups have what the rest says.
+// mapping reads fields in the order of the struct: groups come last, since they inherit the other fields.
 func (r *reader) mapping(n *yaml.Node, into reflect.Value, at string) {
 	fields := fieldsOf(into.Type())
 	known := names(fields)
@@ -309,17 +308,17 @@ func (r *reader) mapping(n *yaml.Node, into reflect.Value, at string) {
 		}
 		empty := !r.has(path) || value.Kind() == reflect.String && value.String() == ""
 		switch {
-		case !empty || r.broken[path]:
+		case !empty || r.unclear[path]:
 		case suggested[f.name]:
-			r.unclear(path)
+			r.markUnclear(path)
 		case f.need != "":
-			r.breaks(path, cmp.Or(p.line, r.line(at)), "is missing: "+f.need)
+			r.unreadable(path, cmp.Or(p.line, r.line(at)), "is missing: "+f.need)
 		}
 	}
 	r.check(into.Addr().Interface(), at)
 }
 
-// unknown adds the mistake of a field that there isn't, and returns the one that was probably meant.
+// unknown adds the mistake of an unknown field, and returns the known field that was probably meant.
 func (r *reader) unknown(p pair, path string, known []string) string {
 	nearest, remedy := policy.Nearest(p.name, known), "take it out"
 	switch {
@@ -332,15 +331,15 @@ func (r *reader) unknown(p pair, path string, known []string) string {
 	return nearest
 }
 
-// pair is a key of a mapping and what stands there.
+// pair is a key of a mapping and its value.
 type pair struct {
 	name  string
 	line  int
 	value *yaml.Node
 }
 
-// pairs lists a mapping, and behind that what is merged into it (<<) and doesn't stand in it itself. A key that is null
-// isn't there.
+// pairs returns a mapping's pairs, then those merged into it (<<) whose keys it doesn't have. It skips keys that are
+// null.
 func pairs(n *yaml.Node) []pair {
 	var list, merged []pair
 	taken := map[string]bool{}
@@ -354,7 +353,7 @@ func pairs(n *yaml.Node) []pair {
 				sources = value.Content
 			}
 			for _, s := range sources {
-				merged = append(merged, pairs(meant(s))...)
+				merged = append(merged, pairs(resolve(s))...)
 			}
 		default:
 			taken[key.Value] = true

@@ -15,7 +15,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy/window"
 )
 
-// values are the types that are read from one word each. An error follows the name of the field.
+// values has the parsers of types that are one text in the file. Their errors follow the name of the field.
 type values map[reflect.Type]func(text string, into any) error
 
 func newValues(zones Zones) values {
@@ -30,7 +30,7 @@ func newValues(zones Zones) values {
 	})
 	add(v, func(text string) (time.Time, error) {
 		parsed, err := time.Parse(time.RFC3339, text)
-		return parsed, remedy(err, "%q is no moment: give one such as 2026-12-20T18:00:00+01:00", text)
+		return parsed, remedy(err, "%q is no time with a zone: give one such as 2026-12-20T18:00:00+01:00", text)
 	})
 	add(v, func(text string) (*regexp.Regexp, error) {
 		parsed, err := regexp.Compile(text)
@@ -46,7 +46,7 @@ func add[T any](v values, parse func(text string) (T, error)) {
 	}
 }
 
-// remedy is what to tell instead of an error.
+// remedy replaces an error by one with the remedy; it keeps nil.
 func remedy(err error, format, text string) error {
 	if err == nil {
 		return nil
@@ -56,20 +56,20 @@ func remedy(err error, format, text string) error {
 
 func (z Zones) find(name string) (*time.Location, error) {
 	if name == "Local" {
-		return nil, errors.New("is Local, which is whatever the controller's node has: give an IANA name such as Europe/Berlin")
+		return nil, errors.New("is Local, which depends on the controller's node: give an IANA name such as Europe/Berlin")
 	}
 	zone, err := z(cmp.Or(name, "UTC"))
 	return zone, remedy(err, "is %q, which is not known: give an IANA name such as Europe/Berlin", name)
 }
 
-// versionRange is a set of versions in the syntax of Masterminds/semver: `>=1.20.0 <2`, `1.27.x`, `~1.26`, with
-// `||` between alternatives.
+// versionRange is a set of versions in the syntax of Masterminds/semver: `>=1.20.0 <2`, `1.27.x`, `~1.26`; `||`
+// separates alternatives.
 type versionRange struct {
 	text string
 	set  *semver.Constraints
 }
 
-// parseRange reads a range; an empty one is as if there were none.
+// parseRange reads a range; it returns nil for an empty one.
 func parseRange(text string) (policy.Range, error) {
 	if text == "" {
 		return nil, nil
@@ -78,12 +78,12 @@ func parseRange(text string) (policy.Range, error) {
 	if err != nil {
 		return nil, remedy(err, `%q is no range of versions: give one such as ">=1.20.0 <2" or "1.27.x"`, text)
 	}
-	// A pre-release is in a range by its place in the order, like any other version.
+	// Pre-releases are compared like other versions.
 	set.IncludePrerelease = true
 	return versionRange{text, set}, nil
 }
 
-// Contains reports whether a version is in the range; what is no version isn't.
+// Contains reports whether a version is in the range. A text that is no version isn't.
 func (r versionRange) Contains(version string) bool {
 	v, err := semver.StrictNewVersion(version)
 	return err == nil && r.set.Check(v)
@@ -91,7 +91,7 @@ func (r versionRange) Contains(version string) bool {
 
 func (r versionRange) String() string { return r.text }
 
-// selector is a policy.Selector as Kubernetes writes it.
+// selector is a policy.Selector in the form of Kubernetes' label selectors.
 type selector struct {
 	MatchLabels      map[string]string    `yaml:"matchLabels"`
 	MatchExpressions []policy.Requirement `yaml:"matchExpressions"`

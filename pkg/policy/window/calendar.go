@@ -6,32 +6,32 @@ import (
 	"github.com/pkg/errors"
 )
 
-// Horizon is how far At looks for the end of an open stretch; one that is longer counts as endless. What
-// comes each year, such as changes of the clock, is within it.
+// Horizon is how far At looks ahead for the end of an open period; a longer one counts as endless. It covers yearly
+// events such as clock changes.
 const Horizon = 2 * 366 * 24 * time.Hour
 
-// Freeze is a time in which nothing is open.
+// Freeze is a period in which no window is open.
 type Freeze struct {
-	// From is inside; To is outside, and comes after From.
+	// From is inclusive; To is exclusive, and after From.
 	From time.Time `yaml:"from" need:"give one such as 2026-12-20T18:00:00+01:00"`
 	To   time.Time `yaml:"to" need:"give one such as 2027-01-07T08:00:00+01:00"`
-	// Reason is for people; it may be empty.
+	// Reason is shown to users; it may be empty.
 	Reason string `yaml:"reason"`
 }
 
-func (f Freeze) holds(t time.Time) bool { return !t.Before(f.From) && t.Before(f.To) }
+func (f Freeze) contains(t time.Time) bool { return !t.Before(f.From) && t.Before(f.To) }
 
-// Validate returns what is wrong, with the remedy. It begins with the name of the field.
+// Validate returns a mistake, with the field's name and the remedy.
 func (f Freeze) Validate() error {
 	if !f.To.After(f.From) {
-		return errors.Errorf("to is %s, not after from, which is %s: give an end after its beginning",
+		return errors.Errorf("to is %s, not after from, which is %s: give an end after the beginning",
 			f.To.Format(time.RFC3339), f.From.Format(time.RFC3339))
 	}
 	return nil
 }
 
-// Calendar is when nodes may be disrupted: while at least one window is open and no freeze holds. Without
-// windows it is always open but for the freezes.
+// Calendar is when nodes may be disrupted: while at least one window is open and there is no freeze. Without windows it
+// is open except during freezes.
 type Calendar struct {
 	Windows []Window `yaml:"windows"`
 	Freezes []Freeze `yaml:"freezes"`
@@ -45,25 +45,24 @@ const (
 	CauseNone Cause = ""
 	// CauseOutside: no window is open.
 	CauseOutside Cause = "OutsideWindows"
-	// CauseFrozen: a freeze holds, whatever the windows say.
+	// CauseFrozen: there is a freeze, whatever the windows are.
 	CauseFrozen Cause = "Frozen"
 )
 
-// State is what a calendar says of one moment. Its times are in UTC.
+// State is a calendar's state at one moment. Its times are in UTC.
 type State struct {
 	Open  bool
 	Cause Cause
-	// Freeze is what holds if Cause is CauseFrozen; of several the one that ends last.
+	// Freeze is the present freeze if Cause is CauseFrozen; of several, the one that ends last.
 	Freeze Freeze
-	// Ends is the first moment at which the calendar isn't open any more, windows that meet or overlap
-	// taken together; zero if that isn't within Horizon, and if it is closed.
+	// Ends is when the calendar closes; windows that meet or overlap count as one. It is zero if that isn't within
+	// Horizon, and if the calendar is closed.
 	Ends time.Time
-	// Opens is the first moment at which the calendar is open again; zero if it is open. It is also zero if
-	// no window can ever open, which Validate refuses.
+	// Opens is when the calendar opens again; zero if it is open, and if no window can ever open, which Validate refuses.
 	Opens time.Time
 }
 
-// At returns what holds at now.
+// At returns the state at now.
 func (c Calendar) At(now time.Time) State {
 	lines := c.lines()
 	if f, frozen := c.frozen(now); frozen {
@@ -75,7 +74,7 @@ func (c Calendar) At(now time.Time) State {
 	return State{Open: true, Ends: c.ends(lines, now)}
 }
 
-// lines are the windows that can open.
+// lines returns the windows that can open.
 func (c Calendar) lines() []line {
 	lines := make([]line, 0, len(c.Windows))
 	for _, w := range c.Windows {
@@ -86,10 +85,10 @@ func (c Calendar) lines() []line {
 	return lines
 }
 
-// frozen finds the freeze that holds and ends last.
+// frozen returns the freeze at t, of several the one that ends last.
 func (c Calendar) frozen(t time.Time) (f Freeze, frozen bool) {
 	for _, other := range c.Freezes {
-		if other.holds(t) && (!frozen || other.To.After(f.To)) {
+		if other.contains(t) && (!frozen || other.To.After(f.To)) {
 			f, frozen = other, true
 		}
 	}
@@ -101,7 +100,7 @@ func open(lines []line, t time.Time) bool {
 	return ok && at.Equal(t)
 }
 
-// opens is the first moment from t on at which a window is open.
+// opens returns the first moment from t on at which a window is open.
 func opens(lines []line, t time.Time) (first time.Time, ok bool) {
 	for i := range lines {
 		if at, comes := lines[i].opens(t); comes && (!ok || at.Before(first)) {
@@ -111,7 +110,7 @@ func opens(lines []line, t time.Time) (first time.Time, ok bool) {
 	return first, ok
 }
 
-// opens is the first moment from t on at which the calendar is open. Each round passes over a freeze.
+// opens returns the first moment from t on at which the calendar is open. Each round skips a freeze.
 func (c Calendar) opens(lines []line, t time.Time) time.Time {
 	for {
 		if len(c.Windows) > 0 {
@@ -128,7 +127,7 @@ func (c Calendar) opens(lines []line, t time.Time) time.Time {
 	}
 }
 
-// ends is when a calendar that is open at t isn't any more.
+// ends returns when a calendar that is open at t closes; zero if that isn't within Horizon.
 func (c Calendar) ends(lines []line, t time.Time) time.Time {
 	limit, cut := t.Add(Horizon), false
 	for _, f := range c.Freezes {

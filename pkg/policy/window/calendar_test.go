@@ -127,7 +127,7 @@ func TestValidate(t *testing.T) {
 		{"too long", func(w *window.Window, _ *window.Freeze) { w.Duration = window.MaxDuration + 1 }, "at most 8784h0m0s"},
 		{"no zone", func(w *window.Window, _ *window.Freeze) { w.Zone = nil }, "timeZone is missing"},
 		{"an empty freeze", func(_ *window.Window, f *window.Freeze) { f.To = f.From }, "to is 2025-06-01T00:00:00Z, not after from"},
-		{"a freeze back in time", func(_ *window.Window, f *window.Freeze) { f.To = f.From.Add(-1) }, "give an end after its beginning"},
+		{"a freeze back in time", func(_ *window.Window, f *window.Freeze) { f.To = f.From.Add(-1) }, "give an end after the beginning"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			w, f := good, window.Freeze{From: now, To: now.Add(1)}

@@ -13,20 +13,20 @@ import (
 // Cron is a schedule: wall-clock minutes of certain days. The zero value never matches.
 type Cron struct {
 	text string
-	// Bit n of each stands for n: minutes from 0, hours from 0, days of the month from 1, months from 1,
-	// days of the week from Sunday, 0.
+	// Bit n of each is set if n matches: minutes and hours from 0, days of the month and months from 1, days of the week
+	// from 0, which is Sunday.
 	minutes, hours, days, months, weekdays uint64
-	// either: both day fields are restricted, so one of them is enough.
+	// either: both day fields are restricted, so a match of one of them is enough.
 	either bool
 	gaps   gaps
 }
 
-// fields are those of a schedule, in their order.
+// fields are a schedule's fields, in order.
 var fields = [5]struct {
 	name string
 	is   cron.ParseOption
-	// takes is what one entry of its list may be.
-	takes string
+	// values are the allowed ones, for messages.
+	values string
 }{
 	{"minute", cron.Minute, "0 to 59"},
 	{"hour", cron.Hour, "0 to 23"},
@@ -35,14 +35,13 @@ var fields = [5]struct {
 	{"day of week", cron.Dow, "0, which is Sunday, to 6 or sun to sat"},
 }
 
-// entry is the form of one entry of a field's list. The library takes more: *-5 for *, for example.
+// entry is the form of one entry of a field's list. The library accepts more: *-5 for *, for example.
 var entry = regexp.MustCompile(`^([*?]|\w+(-\w+)?)(/\d+)?$`)
 
-// ParseCron reads a schedule as Kubernetes' CronJob writes it: minute, hour, day of the month, month and
-// day of the week, each of them *, ?, or a list of numbers, names, ranges and steps; or a macro such as
-// @daily. If neither day field has a *, a day that either of them names is enough; a step such as */2 is
-// no *. Refused are @every, which names no time of day, time zones, which stand beside a schedule, and a
-// schedule that never comes. An error names the field.
+// ParseCron reads a schedule in the format of Kubernetes' CronJob: minute, hour, day of the month, month and day of the
+// week, each of them *, ?, or a list of numbers, names, ranges and steps; or a macro such as @daily. If neither day
+// field is *, a match of one of them is enough; a step such as */2 is no *. It refuses @every, which has no time of
+// day, time zones, which have a field of their own, and a schedule that never matches. The error names the field.
 func ParseCron(text string) (Cron, error) {
 	c, err := parse(text)
 	return c, errors.Wrapf(err, "%q", text)
@@ -54,7 +53,7 @@ func parse(text string) (Cron, error) {
 			return Cron{}, err
 		}
 	}
-	// @every is not a SpecSchedule.
+	// The library returns another type for @every.
 	parsed, err := cron.ParseStandard(text)
 	s, timed := parsed.(*cron.SpecSchedule)
 	switch {
@@ -62,9 +61,9 @@ func parse(text string) (Cron, error) {
 		return Cron{}, errors.New("no such macro: give @yearly, @monthly, @weekly, @daily or @hourly, " +
 			"or five fields such as 0 */6 * * *")
 	case s.Next(time.Time{}).IsZero():
-		return Cron{}, errors.New("day of month: none of its months has such a day")
+		return Cron{}, errors.New("day of month: no month of the schedule has such a day")
 	}
-	// The library marks a field that has a * with its highest bit.
+	// The library sets the highest bit of a field with *.
 	const star = 1 << 63
 	c := Cron{text: text, minutes: s.Minute &^ star, hours: s.Hour &^ star, days: s.Dom &^ star, months: s.Month &^ star,
 		weekdays: s.Dow &^ star, either: s.Dom&star == 0 && s.Dow&star == 0}
@@ -72,11 +71,11 @@ func parse(text string) (Cron, error) {
 	return c, nil
 }
 
-// check returns what is wrong with the fields of a schedule, with the name of the first that is.
+// check returns the first mistake in a schedule's fields, with the field's name.
 func check(text string) error {
-	// The library would take it, and panics where nothing follows it.
+	// The library would accept it, and panics if nothing follows it.
 	if strings.Contains(text, "TZ=") {
-		return errors.New("a time zone has no place in a schedule: use timeZone")
+		return errors.New("a schedule can't name a time zone: use timeZone")
 	}
 	parts := strings.Fields(text)
 	if len(parts) != len(fields) {
@@ -84,29 +83,29 @@ func check(text string) error {
 	}
 	for i, f := range fields {
 		for part := range strings.SplitSeq(parts[i], ",") {
-			// Each entry is read as a field alone, with the defaults of the others.
+			// Each entry is parsed alone, with the defaults of the other fields.
 			_, err := cron.NewParser(f.is).Parse(part)
 			if err != nil || !entry.MatchString(part) {
 				return errors.Errorf("%s: %q is not valid: give %s, a range such as 1-5 that begins before its end, "+
-					"a step such as */2, *, or a list of those", f.name, part, f.takes)
+					"a step such as */2, *, or a list of those", f.name, part, f.values)
 			}
 		}
 	}
 	return nil
 }
 
-// String is the text that the schedule was made of.
+// String returns the text that the schedule was parsed from.
 func (c Cron) String() string { return c.text }
 
 // Fields without a restriction.
 const everyDay, everyMonth, everyWeekday = 1<<32 - 2, 1<<13 - 2, 1<<7 - 1
 
-// gaps are what must be bridged for one start to run on into the next.
+// gaps are how long a window must be to stay open from one start to the next.
 type gaps struct {
-	// inHour, inDay and overnight are the longest times from a start to the next one of the same hour, of
-	// the same day, and of the next day.
+	// inHour, inDay and overnight are the longest times from a start to the next one in the same hour, on the same day,
+	// and on the next day.
 	inHour, inDay, overnight time.Duration
-	// daily: it comes on each day.
+	// daily: the schedule matches on each day.
 	daily bool
 }
 
@@ -127,12 +126,12 @@ func (c Cron) measure() gaps {
 	}
 }
 
-// weekly tells if the day of the week alone decides on which days it comes.
+// weekly reports whether the days of the schedule depend on the day of the week alone.
 func (c Cron) weekly() bool {
 	return c.gaps.daily || c.months == everyMonth && c.days == everyDay && !c.either
 }
 
-// widest is the largest difference of two bits that are set with none between them.
+// widest returns the largest distance between two neighbouring set bits.
 func widest(set uint64) int {
 	w := 0
 	for rest := set & (set - 1); rest != 0; rest &= rest - 1 {
@@ -142,5 +141,5 @@ func widest(set uint64) int {
 	return w
 }
 
-// upTo has the bits 0 to n.
+// upTo returns a set with the bits 0 to n.
 func upTo(n int) uint64 { return 1<<(n+1) - 1 }

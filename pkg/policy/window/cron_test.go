@@ -141,9 +141,9 @@ func TestRefusedSchedules(t *testing.T) {
 		{"* * * * 5-7", `day of week: "5-7" is not valid`},
 		{"* * * * sat-mon", `day of week: "sat-mon" is not valid`},
 		{"* * * * 5#2", `day of week: "5#2" is not valid`},
-		{"0 0 30 2 *", "day of month: none of its months has such a day"},
-		{"0 0 31 2,4,6,9,11 *", "day of month: none of its months has such a day"},
-		{"0 0 30/1 feb ?", "day of month: none of its months has such a day"},
+		{"0 0 30 2 *", "day of month: no month of the schedule has such a day"},
+		{"0 0 31 2,4,6,9,11 *", "day of month: no month of the schedule has such a day"},
+		{"0 0 30/1 feb ?", "day of month: no month of the schedule has such a day"},
 	} {
 		t.Run(tc.text, func(t *testing.T) {
 			c, err := window.ParseCron(tc.text)

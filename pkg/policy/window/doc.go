@@ -1,11 +1,10 @@
-// Package window holds maintenance windows: when nodes may be disrupted, by schedules in time zones, and
-// by freezes, which win.
+// Package window has maintenance windows: when nodes may be disrupted, by schedules in time zones and by freezes, which
+// take precedence.
 //
-// It is for the policy, which asks a Calendar at each plan, and for whoever reads one from a file. It
-// promises that an answer depends on the calendar and the time that is asked for alone, that each answer is
-// exact, also where clocks are changed, and that it costs little however rare a schedule is: nothing steps
-// through minutes. What Validate refuses never opens anything.
+// It is for the planner, which asks a Calendar in each plan, and for package file. It promises that an answer depends
+// on the calendar and the given time alone, that it is exact, also around clock changes, and that it costs little
+// however rare a schedule is, since nothing steps through minutes. A window that Validate refuses never opens.
 //
-// It is pure: it imports pkg/errors, a library that reads schedules, and the standard library's data types. It
-// reads no clock and loads no time zones: the caller gives both.
+// It is pure: it imports pkg/errors, a library that parses schedules, and the standard library's data types. The caller
+// gives the time and the time zones.
 package window

@@ -5,20 +5,20 @@ import (
 	"time"
 )
 
-// wall is what a clock on a wall shows, in seconds since it showed the beginning of 1970.
+// wall is a wall-clock time, in seconds since the clock showed the beginning of 1970.
 type wall int64
 
 const (
 	daySeconds = 24 * 60 * 60
-	// reach is in how many months a schedule comes at least once: from one 29 February to the next there
-	// are eight years around 2100.
+	// reach is the number of months in which each schedule matches at least once: around 2100, two 29 February are eight
+	// years apart.
 	reach = 8*12 + 1
 )
 
-// floor is the last multiple of unit up to w.
+// floor returns the last multiple of unit up to w.
 func (w wall) floor(unit wall) wall { return w - (w%unit+unit)%unit }
 
-// after is the first match later than w; false if there is none within reach.
+// after returns the first match later than w; false if there is none within reach.
 func (c Cron) after(w wall) (wall, bool) {
 	midnight := w.floor(daySeconds)
 	year, month, day := time.Unix(int64(midnight), 0).UTC().Date()
@@ -42,7 +42,7 @@ func (c Cron) after(w wall) (wall, bool) {
 	return 0, false
 }
 
-// before is the last match up to w, w included; false if there is none within reach.
+// before returns the last match up to and including w; false if there is none within reach.
 func (c Cron) before(w wall) (wall, bool) {
 	midnight := w.floor(daySeconds)
 	year, month, day := time.Unix(int64(midnight), 0).UTC().Date()
@@ -70,24 +70,24 @@ func midnightOf(year int, month time.Month, day int) wall {
 	return wall(time.Date(year, month, day, 0, 0, 0, 0, time.UTC).Unix())
 }
 
-// daysOf are the days of a month that match, as bits.
+// daysOf returns the matching days of a month, as bits.
 func (c Cron) daysOf(year int, month time.Month) uint64 {
 	if c.months>>month&1 == 0 {
 		return 0
 	}
 	first := int(time.Date(year, month, 1, 0, 0, 0, 0, time.UTC).Weekday())
-	// One week from the first of the month on, five times.
+	// week is the month's first seven days, which repeat five times.
 	week := (c.weekdays>>first | c.weekdays<<(7-first)) & upTo(6)
 	byWeek := week * (1 | 1<<7 | 1<<14 | 1<<21 | 1<<28) << 1
 	days := c.days & byWeek
 	if c.either {
 		days = c.days | byWeek
 	}
-	// Day 0 of the next month is the last one of this.
+	// Day 0 of the next month is the last day of this one.
 	return days & upTo(time.Date(year, month+1, 0, 0, 0, 0, 0, time.UTC).Day())
 }
 
-// minuteFrom is the first matching minute of a day from m on.
+// minuteFrom returns the first matching minute of a day from m on.
 func (c Cron) minuteFrom(m int) (int, bool) {
 	hour, minute := m/60, m%60
 	if c.hours>>hour&1 == 1 {
@@ -99,7 +99,7 @@ func (c Cron) minuteFrom(m int) (int, bool) {
 	return bits.TrailingZeros64(rest)*60 + bits.TrailingZeros64(c.minutes), rest != 0
 }
 
-// minuteTo is the last matching minute of a day up to m.
+// minuteTo returns the last matching minute of a day up to m.
 func (c Cron) minuteTo(m int) (int, bool) {
 	hour, minute := m/60, m%60
 	if c.hours>>hour&1 == 1 {

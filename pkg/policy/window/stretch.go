@@ -2,7 +2,7 @@ package window
 
 import "time"
 
-// closes is the first moment from t on at which no window is open; false if there is none up to limit.
+// closes returns the first moment from t on at which no window is open; false if there is none up to limit.
 func closes(lines []line, t, limit time.Time) (time.Time, bool) {
 	weekly, others := split(lines)
 	for {
@@ -17,7 +17,7 @@ func closes(lines []line, t, limit time.Time) (time.Time, bool) {
 	}
 }
 
-// split parts windows that repeat each week from others.
+// split separates the windows that repeat each week from the others.
 func split(lines []line) (weekly repeating, others []line) {
 	for _, l := range lines {
 		if l.Schedule.weekly() {
@@ -29,11 +29,10 @@ func split(lines []line) (weekly repeating, others []line) {
 	return weekly, others
 }
 
-// repeating are windows that repeat each week, or each day, while no clock is changed.
+// repeating are windows that repeat each week, or each day, between clock changes.
 type repeating []line
 
-// closes goes from close to close. Once a whole cycle was open it passes over what repeats, up to where a
-// clock is changed.
+// closes is closes for the windows. Once a whole cycle was open it skips the repetitions up to the next clock change.
 func (r repeating) closes(t, limit time.Time) (time.Time, bool) {
 	settled := r.settled()
 	var since, change int64
@@ -60,8 +59,8 @@ func (r repeating) closes(t, limit time.Time) (time.Time, bool) {
 	return t, true
 }
 
-// settled is after how many seconds without a change of the clock a whole cycle has gone by in which no
-// earlier change had a part.
+// settled returns the number of seconds after a clock change in which a whole cycle passes that the change doesn't
+// affect.
 func (r repeating) settled() int64 {
 	cycle, longest := int64(daySeconds), time.Duration(0)
 	for _, l := range r {
@@ -73,11 +72,11 @@ func (r repeating) settled() int64 {
 	return lookBack + int64(longest/time.Second) + 1 + cycle
 }
 
-// change is up to when no clock of theirs is changed.
+// change returns the time of the windows' next clock change after t.
 func (r repeating) change(t int64) int64 {
 	until := int64(never)
 	for i := range r {
-		r[i].clock.look(t)
+		r[i].clock.load(t)
 		until = min(until, r[i].clock.to)
 	}
 	return until

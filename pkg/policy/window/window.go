@@ -7,23 +7,23 @@ import (
 	"github.com/pkg/errors"
 )
 
-// MaxDuration is the longest that a window may stay open after a start: a leap year.
+// MaxDuration is the longest duration of a window: a leap year.
 const MaxDuration = 366 * 24 * time.Hour
 
-// Window opens at each start of its schedule. A start that comes while it is open keeps it open.
+// Window opens at each start of its schedule. A start while it is open keeps it open.
 //
-// Where clocks are changed, a start whose wall-clock time is left out comes at the change, and one whose
-// wall-clock time comes twice comes the first time only, also one of an hourly schedule.
+// When clocks change, a start at a skipped wall-clock time is at the change, and one at a repeated wall-clock time is
+// the first time only, also in an hourly schedule.
 type Window struct {
 	Schedule Cron `yaml:"schedule" need:"give one such as 0 2 * * sat"`
-	// Duration is elapsed time from a start to the close, not wall-clock time; more than 0 and at most
-	// MaxDuration. The moment of the close is outside.
+	// Duration is the elapsed time from a start to the close, which is exclusive; it is not wall-clock time. It is more
+	// than 0 and at most MaxDuration.
 	Duration time.Duration `yaml:"duration" need:"give one such as 4h"`
-	// Zone is whose wall clock the schedule means.
+	// Zone is the time zone of the schedule.
 	Zone *time.Location `yaml:"timeZone"`
 }
 
-// Validate returns the first thing that is wrong, with the remedy. It begins with the name of the field.
+// Validate returns the first mistake, with the field's name and the remedy.
 func (w Window) Validate() error {
 	switch {
 	case w.Duration <= 0 || w.Duration > MaxDuration:
@@ -36,28 +36,28 @@ func (w Window) Validate() error {
 	return nil
 }
 
-// line is a window along time.
+// line is a window with its zone's clock.
 type line struct {
 	Window
 	clock clock
 }
 
-// opens is the first moment from t on at which the window is open; false if there is none within reach.
+// opens returns the first moment from t on at which the window is open; false if there is none within reach.
 func (l *line) opens(t time.Time) (time.Time, bool) {
 	shown := l.clock.shown(t.Unix())
 	if start, ok := l.Schedule.before(shown); ok && l.closing(start).After(t) {
 		return t, true
 	}
 	start, ok := l.Schedule.after(shown)
-	return time.Unix(l.clock.comes(start), 0), ok
+	return time.Unix(l.clock.reaches(start), 0), ok
 }
 
-// closing is when the window closes if nothing comes after a start.
+// closing returns when the window closes after a start, without further starts.
 func (l *line) closing(start wall) time.Time {
-	return time.Unix(l.clock.comes(start), 0).Add(l.Duration)
+	return time.Unix(l.clock.reaches(start), 0).Add(l.Duration)
 }
 
-// closes is the first moment from t on at which the window isn't open; false if there is none up to limit.
+// closes returns the first moment from t on at which the window isn't open; false if there is none up to limit.
 func (l *line) closes(t, limit time.Time) (time.Time, bool) {
 	for !t.After(limit) {
 		start, ok := l.Schedule.before(l.clock.shown(t.Unix()))
@@ -73,8 +73,8 @@ func (l *line) closes(t, limit time.Time) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// along passes over starts that each come while the one before keeps the window open, and returns the last
-// of them. It goes as far as the schedule alone tells, and as far as the clock isn't changed.
+// along skips starts while each of them comes before the window closes, and returns the last one. It goes as far as the
+// schedule's gaps show that, and up to the next clock change.
 func (l *line) along(start wall) wall {
 	gaps := l.Schedule.gaps
 	var until wall
@@ -88,7 +88,7 @@ func (l *line) along(start wall) wall {
 	default:
 		until = math.MaxInt64
 	}
-	l.clock.look(l.clock.comes(start))
+	l.clock.load(l.clock.reaches(start))
 	until = min(until, wall(l.clock.to-1+l.clock.offset))
 	if last, ok := l.Schedule.before(until); ok {
 		return max(start, last)
