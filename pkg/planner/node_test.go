@@ -146,6 +146,8 @@ func TestOneNode(t *testing.T) {
 		{"rolled back", []change{back(v1)}, "Returning Return RolledBack"},
 		{"its power was lost before that", []change{powerLost}, "Returning Return RebootedEarly"},
 		{"activation failed, nothing rebooted", []change{rebooting, answers(marker.StateError, "x")}, "Returning Abandon RebootFailed"},
+		{"activation failed, and the kubelet has left that boot", []change{rebooting, answers(marker.StateError, "x"), with(func(n *fleet.Node) { n.BootID = "b2" })}, "Returning wait Returning"},
+		{"or the agent has", []change{rebooting, answers(marker.StateError, "x"), with(func(n *fleet.Node) { n.Marks.Report.BootID = "b2" })}, "Returning wait Returning"},
 
 		// Verifying.
 		{"the soak runs", []change{verifying(30 * time.Second)}, "Verifying wait Soaking"},

@@ -221,6 +221,13 @@ func TestFence(t *testing.T) {
 	out = planner.Plan(fleetOf([]fleet.Node{again}, "a"), policy.DefaultSettings())
 	assert.Equal(t, out.Steps[0].Act, intent.ActRelease, "a node recreated under its name is another node")
 	assert.Equal(t, out.Steps[0].UID, "uid-a")
+	out = planner.Plan(fleetOf([]fleet.Node{node("a", unlabelled)}, "a", "f", "d", "e", "b", "c"), policy.DefaultSettings())
+	var freed []string
+	for _, step := range out.Steps {
+		assert.Assert(t, step.FreesSlot)
+		freed = append(freed, string(step.Act)+" "+step.UID)
+	}
+	assert.DeepEqual(t, freed, []string{"Leave uid-a", "Release uid-b", "Release uid-c", "Release uid-d", "Release uid-e", "Release uid-f"})
 }
 
 // A plan changes nothing in the snapshot it was made from.

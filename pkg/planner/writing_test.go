@@ -82,7 +82,7 @@ func TestAttackWritesThatFail(t *testing.T) {
 			assert.Equal(t, verdict(standing), tc.want)
 			assert.Equal(t, standing.Message.String(), tc.says)
 			assert.Equal(t, step != nil, standing.Act != "")
-			assert.Assert(t, step == nil || step.Act != intent.ActNote && (step.Act != intent.ActRelease || step.Before == plan.LookFenced))
+			assert.Assert(t, step == nil || step.Act != intent.ActNote && (step.Act != intent.ActRelease || step.Before == plan.LookFenced && step.FreesSlot))
 			if standing.Reason == plan.ReasonWriteFailing && !s.Nodes[0].WriteTrouble.InFlight {
 				assert.Assert(t, !out.Wake.IsZero() && !out.Wake.After(now.Add(6*time.Minute)), "it is tried again by itself")
 			}

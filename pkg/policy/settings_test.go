@@ -178,10 +178,11 @@ func TestMistakes(t *testing.T) {
 
 // A word with a typing error is told with the one that was probably meant, and a word of one's own with none.
 func TestNearest(t *testing.T) {
-	known := []string{"maxUnavailable", "maxLost", "maxFailed", "soak", "", "In", "NotIn"}
+	known := []string{"maxUnavailable", "maxLost", "maxFailed", "soak", "", "In", "NotIn", "stageOutsideWindows"}
 	for word, want := range map[string]string{
 		"maxUnavailabel": "maxUnavailable", "maxunavailable": "maxUnavailable", "maxUnavail": "", "MaxLost": "maxLost", "max_lost": "maxLost",
 		"maxFail": "maxFailed", "saok": "soak", "osak": "soak", "soaks": "soak", "so": "", "soak": "soak", "in": "In", "notin": "NotIn", "": "", "retry": "", "spec": "",
+		"stageOutsideWinxxxx": "stageOutsideWindows", "stageOutsideWixxxxx": "",
 	} {
 		assert.Equal(t, policy.Nearest(word, known), want, word)
 	}
