@@ -1,5 +1,5 @@
-// Command bottlerocket-update-agent is the agent alone: it updates the host that it runs on, as the
-// controller asks through annotations on the host's node.
+// Command bottlerocket-update-agent is the agent alone: it updates its host by the intents that the controller writes
+// into annotations of the host's node.
 package main
 
 import (
@@ -20,7 +20,7 @@ import (
 
 const name = "bottlerocket-update-agent"
 
-// maxProblem is how much is shown of why the program ends, in bytes.
+// maxProblem limits the error with which the program ends, in bytes.
 const maxProblem = 1024
 
 // Exit statuses.

@@ -6,15 +6,14 @@ import (
 )
 
 const (
-	// gcPercent and maxProcs are for a process that rests nearly always, on hosts of any size: what a
-	// collection costs doesn't matter, the memory that waits for one does. With 100 the anonymous memory
-	// of an agent that is probed and scraped settles at 7 MiB, with 25 at 5.3 MiB.
+	// gcPercent is for a process that is idle nearly always: its memory matters more than the cost of a collection. With
+	// 100 the anonymous memory of an agent that is probed and scraped settles at 7 MiB, with 25 at 5.3 MiB.
 	gcPercent = 25
 	// maxProcs keeps the runtime's share per processor small on a host with many.
 	maxProcs = 2
 )
 
-// tune leaves alone what the environment says about the Go runtime.
+// tune sets the Go runtime's parameters unless the environment does.
 func tune(getenv func(string) string) {
 	if getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)

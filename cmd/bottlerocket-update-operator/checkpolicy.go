@@ -10,7 +10,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy/file"
 )
 
-// checkPolicy says what is wrong with a policy file.
+// checkPolicy prints the mistakes and warnings of a policy file, and returns the exit status.
 func checkPolicy(path string, stdout, stderr io.Writer) int {
 	content, err := os.ReadFile(path)
 	if err != nil {

@@ -1,5 +1,4 @@
-// Command bottlerocket-update-operator is the whole operator in one program: it runs as the controller,
-// as the proxy, or as an agent.
+// Command bottlerocket-update-operator is the whole operator in one program: the controller, the proxy, or an agent.
 package main
 
 import (
@@ -24,7 +23,7 @@ import (
 
 const name = "bottlerocket-update-operator"
 
-// maxProblem is how much is shown of why the program ends, in bytes.
+// maxProblem limits the error with which the program ends, in bytes.
 const maxProblem = 1024
 
 // Exit statuses.
@@ -41,7 +40,7 @@ func main() {
 	os.Exit(status)
 }
 
-// mode is one of the things that this program can be.
+// mode is one of the processes that this program can be.
 type mode struct {
 	flags interface {
 		AddFlags(*flag.FlagSet)
@@ -120,7 +119,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 	return exitOK
 }
 
-// choose takes the mode out of the arguments: which other flags there are depends on it.
+// choose returns the mode and the arguments without it. It comes before all other flags, which depend on the mode.
 func choose(args []string) (chosen string, rest []string, err error) {
 	for i, arg := range args {
 		if arg == "--" {
@@ -141,8 +140,8 @@ func choose(args []string) (chosen string, rest []string, err error) {
 	return chosen, rest, nil
 }
 
-// modeFlag tells which mode arg names, as -agent, --agent or -agent=true, and if it is switched on.
-func modeFlag(arg string) (is string, on bool) {
+// modeFlag returns the mode that arg names, as -agent, --agent or -agent=true, and whether it is on.
+func modeFlag(arg string) (mode string, on bool) {
 	if !strings.HasPrefix(arg, "-") {
 		return "", false
 	}

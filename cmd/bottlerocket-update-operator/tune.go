@@ -2,11 +2,11 @@ package main
 
 import "runtime/debug"
 
-// controllerGCPercent is for a process that keeps a view of the whole fleet and rests nearly always: what
-// waits to be collected costs more than a collection. `make bench` prints what it comes to.
+// controllerGCPercent is for a process that caches the whole fleet and is idle nearly always: its memory matters more
+// than the cost of a collection. `make bench` prints the effect.
 const controllerGCPercent = 25
 
-// tune fits the Go runtime to a mode, and leaves alone what the environment says about it.
+// tune sets the Go runtime's parameters for a mode unless the environment does.
 func tune(chosen string, getenv func(string) string) {
 	if chosen == "controller" && getenv("GOGC") == "" {
 		debug.SetGCPercent(controllerGCPercent)

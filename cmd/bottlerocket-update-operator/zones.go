@@ -1,4 +1,4 @@
 package main
 
-// The policy's windows are in time zones, and the image has no files of them.
+// The policy's windows are in time zones, and the image has no time zone files.
 import _ "time/tzdata"

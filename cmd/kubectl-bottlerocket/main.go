@@ -1,5 +1,5 @@
 // Command kubectl-bottlerocket is a kubectl plugin: it shows what the operator is about to do with the nodes and why
-// not, and writes what is a person's to write. See pkg/plugin.
+// not, and writes users' settings such as pauses. See pkg/plugin.
 package main
 
 import (
@@ -8,7 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
-	// The policy names time zones, and not every machine has files of them.
+	// The policy names time zones, and not every machine has time zone files.
 	_ "time/tzdata"
 
 	"k8s.io/klog/v2"
@@ -19,7 +19,7 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	// What client-go logs quotes the API server too.
+	// client-go's log lines quote the API server.
 	klog.SetSlogLogger(slog.New(slog.NewTextHandler(plain.Text(os.Stderr), nil)))
 	status := plugin.Run(ctx, os.Args, os.Stdin, os.Stdout, os.Stderr)
 	stop()

@@ -34,7 +34,7 @@ type Agent struct {
 	// What follows belongs to Turn.
 
 	memory next.Memory
-	// mustLook: what is known of the node was found to be old, or a write may not have happened.
+	// mustLook: the known state of the node is old, or a write may not have happened, so the node must be read live.
 	mustLook bool
 	// lookAt is when the node is read live next.
 	lookAt time.Time
@@ -91,8 +91,8 @@ func (a *Agent) Run(ctx context.Context) error {
 // Woken returns the channel that asks for a turn before the pause of the last one is over.
 func (a *Agent) Woken() <-chan struct{} { return a.wake }
 
-// Update takes over what a watch shows of the node; nil means that it is gone. It wakes Run if the marks changed. What
-// is older than what is known is dropped.
+// Update takes over the node's state from a watch; nil means that the node is gone. It wakes Run if the marks changed,
+// and drops a state that is older than the known one.
 func (a *Agent) Update(s *Snapshot) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -121,12 +121,12 @@ func (a *Agent) look(ctx context.Context, now time.Time) (*Snapshot, error) {
 	}
 	got, err := a.cfg.Node.Get(ctx)
 	if err != nil {
-		// What this process has begun goes on without a live look: the controller doesn't cancel it any more, and the node
-		// is out of service meanwhile.
+		// An intent that this process has begun goes on without a live read: the controller doesn't cancel it any more, and
+		// the node is out of service meanwhile.
 		if known == nil || a.mustLook && !a.begun(known) {
 			return nil, err
 		}
-		// The look was only a precaution, so it can wait until the proxy answers again.
+		// The read was only a precaution, so it can wait until the proxy answers again.
 		a.log.WithField(telemetry.FieldError, err).Debug("Could not read the node live")
 		a.lookAt = now.Add(backoffMost)
 		return known, nil

@@ -43,10 +43,10 @@ func (a *Agent) ask(ctx context.Context, v next.View, c next.Command) time.Durat
 	a.memory.Sent(v, now, c, result, jitter(a.cfg.RefreshEvery, 0.1, a.cfg.Rand()))
 	switch {
 	case result.Delivery == next.NotDelivered:
-		log.Warn("The host could not be asked")
+		log.Warn("The host did not receive the command")
 	case c == next.CommandReboot:
 		if err != nil {
-			log.Warn("The host may reboot although it did not say so")
+			log.Warn("The host may reboot although it did not confirm the command")
 		}
 		return firstLook
 	case result.Delivery == next.Delivered:
@@ -62,8 +62,8 @@ func (a *Agent) ask(ctx context.Context, v next.View, c next.Command) time.Durat
 	return askPause
 }
 
-// resultOf returns what an error says about the command: only a refusal, an answer that it came too late and a socket
-// that leads nowhere prove that it was not begun.
+// resultOf returns what an error means for the command: only a refusal, a 408 and a socket without a server prove that
+// the command was not begun.
 func resultOf(err error) next.Result {
 	var refused *platform.RefusedError
 	var gone *platform.GoneError

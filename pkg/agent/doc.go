@@ -8,7 +8,7 @@
 //
 //   - The next step is next.Decide's decision alone. Turn takes one and carries it out; it starts no goroutine and never
 //     waits, so a simulation can run it. Run adds the watch and the timers.
-//   - It may die at any line. What it must not forget is on the node or on the host; its memory only saves time.
+//   - It may die at any line. All state that matters is on the node or on the host; its memory only saves time.
 //   - Before it changes the host for an intent, `busy` for that intent was accepted from this process.
 //   - It writes only what differs, with the resource version of what it decided from; at rest it sends no request but its
 //     watch and a rare live look.

@@ -83,7 +83,7 @@ func TestCommandThatIsRefusedForGoodIsAnErrorWithTheHostsWord(t *testing.T) {
 			spy.startErr[next.CommandPrepare] = &platform.RefusedError{Command: next.CommandPrepare, Why: why, Body: "not now"}
 			w.want(marker.ActionPrepareUpdate, "")
 			w.until("error", w.answered(marker.StateError))
-			assert.Equal(t, w.node.report().Message, "preparing 1.27.0: the host refused: not now")
+			assert.Equal(t, w.node.report().Message, "preparing 1.27.0: the host refused the command: not now")
 		})
 	}
 }
@@ -94,7 +94,7 @@ func TestRefusedActivationIsAnErrorWithoutAReboot(t *testing.T) {
 	spy := w.spy()
 	spy.startErr[next.CommandActivate] = &platform.RefusedError{Command: next.CommandActivate, Why: next.RefusedState, Body: "no"}
 	w.until("error", w.answered(marker.StateError))
-	assert.Equal(t, w.node.report().Message, "activating 1.27.0: the host refused: no")
+	assert.Equal(t, w.node.report().Message, "activating 1.27.0: the host refused the command: no")
 	assert.Equal(t, w.host.Snapshot().Counters.RebootsAsked, 0)
 }
 
@@ -206,7 +206,7 @@ func TestARefreshThatDidNotLook(t *testing.T) {
 	assert.NilError(t, w.host.SetFaults(hostsim.Fault{ID: hostsim.F34, Count: 1}))
 	w.want(marker.ActionStabilize, "")
 	w.until("error", w.answered(marker.StateError))
-	assert.Assert(t, strings.Contains(w.node.report().Message, "names no release, not even its own"), w.node.report().Message)
+	assert.Assert(t, strings.Contains(w.node.report().Message, "listed no release, not even the host's own"), w.node.report().Message)
 	begun := w.clock.Now()
 	w.until("ready", w.answered(marker.StateReady))
 	assert.Equal(t, w.node.report().Available, target)

@@ -34,7 +34,7 @@ func NewMetrics() *Metrics {
 	m := &Metrics{
 		intent: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Namespace: telemetry.Namespace, Subsystem: subsystem, Name: "intent",
-			Help: "Always 1; the labels tell what is wanted of this host and the agent's answer to it.",
+			Help: "Always 1; the labels are the action of the node's intent and the agent's answer to it.",
 		}, []string{"action", "state"}),
 		hostErrors: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: telemetry.Namespace, Subsystem: subsystem, Name: "host_errors_total",

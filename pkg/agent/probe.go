@@ -34,8 +34,8 @@ func (a *Agent) ended(next time.Time) {
 	a.probes.due = next.Add(stuckAfter)
 }
 
-// unreadyAfter is how many failed looks at the host in a row make an agent unready: its facts are old, and no intent
-// can come true.
+// unreadyAfter is how many failed looks at the host in a row make an agent unready: its facts are old, and it can't
+// carry out an intent.
 const unreadyAfter = 3
 
 // Ready returns nil if the agent has read its node through the proxy, would receive a new intent, and observes its

@@ -65,7 +65,7 @@ func NewProxy(cfg ProxyConfig) (*Proxy, error) {
 		QPS: -1,
 	})
 	if err != nil {
-		return nil, errors.Wrapf(err, "preparing to talk to the proxy %s", cfg.Server)
+		return nil, errors.Wrapf(err, "making a client of the proxy %s", cfg.Server)
 	}
 	return &Proxy{
 		name:  cfg.NodeName,
@@ -139,7 +139,7 @@ func (p *Proxy) Watch(ctx context.Context, update func(*Snapshot)) {
 	<-ctx.Done()
 }
 
-// note keeps account of what comes through the watch. An error ends it.
+// note records in the state of the watch whether an event is an error, and keeps the event.
 func (p *Proxy) note(e watch.Event) (watch.Event, bool) {
 	if e.Type == watch.Error {
 		p.state.failed(apierrors.FromObject(e.Object))
@@ -152,7 +152,7 @@ func (p *Proxy) note(e watch.Event) (watch.Event, bool) {
 // WatchErr implements Node.
 func (p *Proxy) WatchErr() error { return p.state.err() }
 
-// sink is a store that passes everything on.
+// sink is a store that keeps nothing and passes each state on.
 type sink struct {
 	name   string
 	update func(*Snapshot)

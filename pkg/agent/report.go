@@ -46,7 +46,7 @@ func (a *Agent) answer(ctx context.Context, node *Snapshot, v next.View, step ne
 		a.memory.Affirm(v.Intent.ID)
 	}
 	if a.written == written {
-		// It was accepted before: something else removes it.
+		// The same answer was accepted before, so something else removes it.
 		return a.writing.pause(a.cfg.Rand())
 	}
 	a.written = written
@@ -80,7 +80,7 @@ func (a *Agent) facts(ctx context.Context, node *Snapshot, v next.View, step nex
 	return a.lasts(v.Now, step)
 }
 
-// lasts returns how long a step without an act lasts: rest ends at the next live look at the latest.
+// lasts returns how long a step without an act lasts: rest ends at the next live read at the latest.
 func (a *Agent) lasts(now time.Time, step next.Step) time.Duration {
 	switch step.Kind {
 	case next.StepFacts:
@@ -122,7 +122,7 @@ func (a *Agent) nodeTrouble(ctx context.Context, b *backoff, err error, message 
 		cause = nodeRefused
 	}
 	a.cfg.Metrics.nodeErrors.WithLabelValues(cause).Inc()
-	// Compared by cause and not by text: that of a network error has a port in it which always differs.
+	// The cause is compared, not the text: a network error has a port in its text, which always differs.
 	log := a.log.WithField(telemetry.FieldError, err)
 	if b.changed(cause) && cause != nodeConflict {
 		log.Warn(message)

@@ -70,7 +70,7 @@ func (d *dialer) connect(ctx context.Context, network, addr string, byName bool)
 	tcp := net.Dialer{Timeout: dialTimeout, KeepAlive: pingAfter}
 	var conn net.Conn
 	for _, a := range addrs {
-		// A name may have an address of each family, of which one isn't reachable.
+		// A name may have an IPv4 and an IPv6 address, of which only one is reachable.
 		if conn, err = tcp.DialContext(ctx, network, a); err == nil {
 			break
 		}
@@ -103,7 +103,7 @@ func (d *dialer) lookUp(ctx context.Context, addr string) ([]string, error) {
 	defer cancel()
 	hosts, err := d.cfg.Lookup(ctx, d.cfg.ServerName)
 	if err == nil && len(hosts) == 0 {
-		err = errors.New("it stands for no address")
+		err = errors.New("it has no address")
 	}
 	if err != nil {
 		return nil, errors.Wrapf(err, "looking up %s, since the proxy did not answer at %s", d.cfg.ServerName, addr)

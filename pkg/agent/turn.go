@@ -61,8 +61,8 @@ func (a *Agent) turn(ctx context.Context, now time.Time) (time.Duration, error) 
 	}
 }
 
-// stabilizing reports whether nothing but facts is asked of the host. Otherwise an API without routes may be one that
-// is just starting, and says nothing.
+// stabilizing reports whether the intent asks for facts alone. With any other intent, an API without routes may be one
+// that is just starting, so it proves nothing.
 func (a *Agent) stabilizing(node *Snapshot) bool {
 	wanted, problems := marker.DecodeIntent(node.Annotations)
 	return len(problems) == 0 && wanted.Action == marker.ActionStabilize
@@ -92,10 +92,10 @@ func (a *Agent) view(now time.Time, node *Snapshot, host next.Host) next.View {
 		}
 	}
 	if len(problems) > 0 {
-		// Nothing unreadable is ever taken for permission.
+		// An unreadable intent permits nothing.
 		wanted = marker.Intent{}
 	}
-	// What can't be read of the agent's own report is written anew.
+	// Unreadable parts of the agent's own report are written anew.
 	last, _ := marker.DecodeReport(node.Annotations)
 	return a.memory.View(now, wanted, last, host)
 }

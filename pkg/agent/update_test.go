@@ -75,7 +75,7 @@ func TestStageLost(t *testing.T) {
 	w.until("error", w.answered(marker.StateError))
 	w.rest()
 	assert.Equal(t, w.commands(hostsim.Prepare), prepares, "never staged again of its own accord")
-	assert.Equal(t, w.node.report().Message, "the prepared update is gone: the host was rebooted or changed by somebody else")
+	assert.Equal(t, w.node.report().Message, "the prepared update is gone: the host was rebooted, or another program changed it")
 }
 
 func TestRolledBack(t *testing.T) {

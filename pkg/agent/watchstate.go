@@ -8,22 +8,21 @@ import (
 )
 
 const (
-	// failedAfter is how long a watch may fail to begin again before it counts as failed. A proxy that is replaced is away
-	// for less.
+	// failedAfter is how long a watch may fail to begin again before it counts as failed. The replacement of a proxy takes
+	// less.
 	failedAfter = 30 * time.Second
 	// silentAfter is longer than any watch lasts: the API server ends each after ten minutes at most.
 	silentAfter = 11 * time.Minute
 )
 
-// watchState says whether a new intent would reach the agent: whether its watch of the node works, by what came through
-// it last.
+// watchState is whether a new intent would reach the agent: whether its watch of the node works, by the last events.
 type watchState struct {
 	now func() time.Time
 
 	mu sync.Mutex
-	// last is when something came through the watch last.
+	// last is when the last event came through the watch.
 	last time.Time
-	// failing is since when no watch could be begun, and why the last error.
+	// failing is since when no watch could be begun; zero if one could. why is the last error.
 	failing time.Time
 	why     error
 }

@@ -37,7 +37,7 @@ type NotStartedError struct {
 }
 
 func (e *NotStartedError) Error() string {
-	return fmt.Sprintf("host was too busy to hear %s (408)", e.Command)
+	return fmt.Sprintf("host was too busy to read the command %s (408)", e.Command)
 }
 
 // NoAPIError means that the host answers, and its API has no such route.

@@ -78,14 +78,14 @@ func ask(v View, answer marker.State, c Command) Step {
 // noRecord returns why a command that was asked for left no record.
 func noRecord(a Asked) string {
 	if a.Refused != "" {
-		return "the host refused: " + a.Refused
+		return "the host refused the command: " + a.Refused
 	}
 	return "the host's command ended without a record"
 }
 
 func problem(h Host) string {
 	if h.Last.Problem == "" {
-		return "the host said nothing"
+		return "the host printed no error"
 	}
 	return h.Last.Problem
 }

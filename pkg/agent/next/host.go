@@ -32,7 +32,7 @@ const (
 
 // Host is what one look at a host found, all of it read within one observation.
 type Host struct {
-	// BootID is the kernel's; it is never empty.
+	// BootID is the kernel's boot ID; it is never empty.
 	BootID string
 	// Version is the running version: plain semver, no leading v.
 	Version string
@@ -77,7 +77,7 @@ type LastCommand struct {
 	OfRepository bool
 }
 
-// Refusal says why a host didn't start a command.
+// Refusal is why a host didn't start a command.
 type Refusal string
 
 const (
@@ -87,7 +87,7 @@ const (
 	RefusedState Refusal = "state"
 	// RefusedMissing: what the command needs is gone (404 with a text); refresh first.
 	RefusedMissing Refusal = "missing"
-	// RefusedUnsupported: this host can't update in place; asking again is no use.
+	// RefusedUnsupported: this host can't update in place; don't ask again.
 	RefusedUnsupported Refusal = "unsupported"
 	// RefusedFailed: any other refusal.
 	RefusedFailed Refusal = "failed"

@@ -98,7 +98,7 @@ func (m *Memory) Affirm(id string) { m.affirmed = id }
 // IsAffirmed reports whether Affirm noted the intent last.
 func (m *Memory) IsAffirmed(id string) bool { return m.affirmed == id }
 
-// Delivery says whether the host began a command that was sent to it.
+// Delivery is whether the host began a command that was sent to it.
 type Delivery string
 
 const (
@@ -136,7 +136,7 @@ func askedOf(v View, now time.Time, c Command) Asked {
 func (m *Memory) Sent(v View, now time.Time, c Command, r Result, refreshEvery time.Duration) {
 	switch {
 	case c == CommandReboot:
-		// It counts already, whatever the answer, unless it can't have been received: then it is asked for again.
+		// A reboot counts as asked for already, unless the host certainly did not receive it: then it is sent again.
 		if r.Delivery == NotDelivered {
 			m.asked = v.Asked
 		}
@@ -208,8 +208,8 @@ type Terms struct {
 	ID, Boot, Timestamp func(string) string
 }
 
-// In returns m in other terms, with counts cut where a higher one makes no difference any more. Two memories that are
-// equal in the same terms lead to the same steps, so that a search needs to look at one of them only.
+// In returns m in other terms, with counts limited to the highest that makes a difference. Two memories that are equal
+// in the same terms lead to the same steps, so that an exhaustive search needs only one of them.
 func (m Memory) In(t Terms) Memory {
 	m.started, m.refreshTried, m.lockedSince = t.Moment(m.started), t.Moment(m.refreshTried), t.Moment(m.lockedSince)
 	m.bootID = t.Boot(m.bootID)

@@ -186,7 +186,7 @@ func TestDecideStabilize(t *testing.T) {
 		{"the refresh left no record", []change{unoffered, host(next.HostIdle, next.LastCommand{}), asked(next.CommandRefresh, ""), unchanged(3)}, "say error: refreshing what is available: the host's command ended without a record"},
 		{"the refresh is done, and nothing is offered", []change{unoffered, host(next.HostIdle, refreshed), asked(next.CommandRefresh, "t0"), unchanged(3)}, "say ready"},
 		{"the refresh was asked for, and the host has not looked", []change{unoffered, host(next.HostUninitialized, next.LastCommand{})}, "say error: refreshing what is available: the host has not looked since it booted"},
-		{"the refresh is called done, and names no release (F34): that isn't up to date", []change{unoffered, silent}, "say error: refreshing what is available: the host calls it done and names no release..."},
+		{"the refresh is called done, and names no release (F34): that isn't up to date", []change{unoffered, silent}, "say error: refreshing what is available: the refresh succeeded but listed no release..."},
 		{"an update that is known stands then", []change{silent}, "say ready"},
 		{"the host is busy, and the answer isn't left to the next refresh", []change{locked(0)}, "wait"},
 		{"the host is busy for too long", []change{locked(26 * time.Minute), answered(marker.StateReady)}, "say error: the host has been busy..."},
@@ -195,11 +195,11 @@ func TestDecideStabilize(t *testing.T) {
 		{"one that was told already", []change{host(next.HostReady, refreshed), answered(marker.StateError),
 			with(func(v *next.View) {
 				v.Report.Reason = marker.ReasonUnrequestedActivation
-				v.Report.Message = "the host has activated 1.2.0, and its Node tells of no update that asked for it"
+				v.Report.Message = "the host has activated 1.2.0, and no update on its Node asked for it"
 			})}, "rest"},
 		{"one that an older agent told, without its reason", []change{host(next.HostReady, refreshed), answered(marker.StateError),
 			with(func(v *next.View) {
-				v.Report.Message = "the host has activated 1.2.0, and its Node tells of no update that asked for it"
+				v.Report.Message = "the host has activated 1.2.0, and no update on its Node asked for it"
 			})}, "say error UnrequestedActivation: the host has activated 1.2.0..."},
 		{"an activation outside the API", []change{with(func(v *next.View) { v.Host.ForeignBoot = true })}, "say error AnotherUpdater: the host will boot another..."},
 		{"one that was not what was told", []change{host(next.HostReady, refreshed), answered(marker.StateError)}, "say error UnrequestedActivation: the host has activated 1.2.0..."},
@@ -229,8 +229,8 @@ func TestDecidePrepare(t *testing.T) {
 		{"nothing was written: a phantom stage", []change{affirmed, asked(next.CommandPrepare, "t1"), host(next.HostStaged, next.LastCommand{Command: next.CommandPrepare, Success: true, Timestamp: "t2"})},
 			"say error: preparing 1.2.0: the host wrote nothing"},
 		{"failed", []change{affirmed, asked(next.CommandPrepare, "t1"), host(next.HostAvailable, failed(next.CommandPrepare, "disk"))}, "say error: preparing 1.2.0: disk"},
-		{"failed without a word", []change{affirmed, asked(next.CommandPrepare, "t1"), host(next.HostAvailable, failed(next.CommandPrepare, ""))}, "say error: preparing 1.2.0: the host said nothing"},
-		{"refused", []change{affirmed, asked(next.CommandPrepare, "t1"), unchanged(9), with(func(v *next.View) { v.Asked.Refused = "no" })}, "say error: preparing 1.2.0: the host refused: no"},
+		{"failed without a word", []change{affirmed, asked(next.CommandPrepare, "t1"), host(next.HostAvailable, failed(next.CommandPrepare, ""))}, "say error: preparing 1.2.0: the host printed no error"},
+		{"refused", []change{affirmed, asked(next.CommandPrepare, "t1"), unchanged(9), with(func(v *next.View) { v.Asked.Refused = "no" })}, "say error: preparing 1.2.0: the host refused the command: no"},
 		{"no record yet", []change{affirmed, asked(next.CommandPrepare, "t1"), unchanged(2)}, "wait"},
 		{"no record at all", []change{affirmed, asked(next.CommandPrepare, "t1"), unchanged(3)}, "say error: preparing 1.2.0: the host's command ended without a record"},
 		{"a stage of unknown origin is no proof", []change{host(next.HostStaged, refreshed)}, "say busy"},
@@ -239,7 +239,7 @@ func TestDecidePrepare(t *testing.T) {
 		{"another choice is refreshed once", []change{with(func(v *next.View) { v.Host.Chosen = v3 })}, "ask refresh"},
 		{"and is then an error", []change{with(func(v *next.View) { v.Host.Chosen = v3 }), asked(next.CommandRefresh, "t0")}, "say error: the host does not offer 1.2.0 any more"},
 		{"a refresh that failed", []change{host(next.HostIdle, failed(next.CommandRefresh, "no route")), asked(next.CommandRefresh, "t1")}, "say error: refreshing what is available: no route"},
-		{"a refresh that is called done and names no release (F34)", []change{silent, asked(next.CommandRefresh, "t1")}, "say error: refreshing what is available: the host calls it done..."},
+		{"a refresh that is called done and names no release (F34)", []change{silent, asked(next.CommandRefresh, "t1")}, "say error: refreshing what is available: the refresh succeeded but listed no release..."},
 		{"another version found activated is deactivated, after busy", []change{host(next.HostReady, refreshed)}, "say busy"},
 		{"and only then", []change{host(next.HostReady, refreshed), affirmed}, "ask deactivate"},
 		{"which can fail", []change{host(next.HostReady, failed(next.CommandDeactivate, "no")), affirmed, asked(next.CommandDeactivate, "t1")}, "say error: deactivating 1.2.0: no"},

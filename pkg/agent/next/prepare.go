@@ -121,7 +121,7 @@ func keepPrepared(v View) Step {
 	return keepFresh(v)
 }
 
-const preparedIsGone = "the prepared update is gone: the host was rebooted or changed by somebody else"
+const preparedIsGone = "the prepared update is gone: the host was rebooted, or another program changed it"
 
 // isStaged reports whether the target is staged: by the host's record, and by one of two proofs that it was written.
 func isStaged(v View) bool {

@@ -55,8 +55,8 @@ func once(v View, s Step) Step {
 	return s
 }
 
-// refreshProblem returns why the host doesn't know what is available, empty if it does: without it the node would pass
-// for up to date. It is no matter while an offer is known, since an attempt begins with a refresh.
+// refreshProblem returns why the host doesn't know what is available; empty if it does. Such a node would otherwise
+// count as up to date. While an offer is known it returns none, since an attempt begins with a refresh.
 func refreshProblem(v View) string {
 	a, last := v.Asked, v.Host.Last
 	switch {
@@ -76,8 +76,8 @@ func refreshProblem(v View) string {
 // refreshing begins the message of a refresh that failed, and sawNothing ends that of one which found no release.
 const (
 	refreshing = "refreshing what is available: "
-	sawNothing = "the host calls it done and names no release, not even its own: it may not have looked, " +
-		"or its repository holds nothing for its variant"
+	sawNothing = "the refresh succeeded but listed no release, not even the host's own: the host may not have looked, " +
+		"or its repository has no release for its variant"
 )
 
 // hindrance returns the error of a host that this operator can't update as it is, and whether it is one.
@@ -88,7 +88,7 @@ func hindrance(v View) (Step, bool) {
 		s = report(marker.StateError, "in-place updates are not supported by this host: %s", v.Unsupported).
 			because(marker.ReasonInterfaceUnsupported)
 	case h.State == HostReady:
-		s = report(marker.StateError, "the host has activated %s, and its Node tells of no update that asked for it",
+		s = report(marker.StateError, "the host has activated %s, and no update on its Node asked for it",
 			orUnknown(h.Staged)).because(marker.ReasonUnrequestedActivation)
 	case h.ForeignBoot:
 		s = report(marker.StateError, "the host will boot another partition set, activated outside the update API").
