@@ -237,7 +237,7 @@ func TestAttackContent(t *testing.T) {
 		patch("a name in two cases", `{"metadata":{"resourceVersion":"RV"},"Metadata":{"labels":{"a":"b"}}}`, "Metadata"),
 		patch("a strategic directive", `{"metadata":{"resourceVersion":"RV","$patch":"replace"}}`, "$patch"),
 		patch("a directive for a key", annotationsPatch(`"$patch":"delete"`), "$patch"),
-		patch("something after it", factBody+`{"spec":{}}`, "follows"),
+		patch("something after it", factBody+`{"spec":{}}`, "after the patch"),
 		patch("deep nesting", strings.Repeat(`{"metadata":`, 5000)+"1"+strings.Repeat("}", 5000), "metadata.metadata"),
 		patch("deep arrays", strings.Repeat("[", 60000), "not an object"),
 		patch("a huge body", annotationsPatch(`"bottlerocket.aws/message":"`+strings.Repeat("m", maxBody)+`"`), "longer than"),
