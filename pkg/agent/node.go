@@ -13,8 +13,8 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 )
 
-// Node is the agent's own node: all that it uses of Kubernetes. Errors are those of the Kubernetes API, so that a
-// conflict can be told from a refusal.
+// Node is the agent's own node: all that it uses of Kubernetes. Its errors are those of the Kubernetes API, so that a
+// conflict differs from a refusal.
 type Node interface {
 	// Get reads the node live.
 	Get(ctx context.Context) (*Snapshot, error)

@@ -21,7 +21,7 @@ import (
 // minRefresh protects the host and the update repository from a mistake.
 const minRefresh = time.Second
 
-// Options are the settings of an agent's process.
+// Options are the agent's flags; AddFlags has what each means.
 type Options struct {
 	NodeName        string
 	ProxyServer     string

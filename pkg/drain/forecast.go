@@ -90,7 +90,7 @@ func blockedBy(p *corev1.Pod, budgets []budget) string {
 	case len(names) == 0:
 		return ""
 	case len(names) > 1:
-		return fmt.Sprintf("%s has several PodDisruptionBudgets (%s), and with more than one nobody can evict it",
+		return fmt.Sprintf("%s has several PodDisruptionBudgets (%s), and Kubernetes never evicts a pod with more than one",
 			name(p), strings.Join(names, ", "))
 	case !podutils.IsPodReady(p) && allowsUnready(only),
 		only.Status.DisruptionsAllowed > 0 && only.Status.ObservedGeneration >= only.Generation:
@@ -114,7 +114,7 @@ func whyNot(b *policyv1.PodDisruptionBudget) string {
 	}
 	c := meta.FindStatusCondition(s.Conditions, policyv1.DisruptionAllowedCondition)
 	if c != nil && c.Reason == policyv1.SyncFailedReason {
-		return "its state can't be told: " + c.Message
+		return "its state is not known: " + c.Message
 	}
 	if m := b.Spec.MaxUnavailable; m != nil && (m.String() == "0" || m.String() == "0%") {
 		return "its maxUnavailable is " + m.String() + ", so it never lets one go"

@@ -67,7 +67,7 @@ func TestForecast(t *testing.T) {
 			l.pod("web")
 			l.budget("web", "web", policyv1.PodDisruptionBudgetStatus{Conditions: []metav1.Condition{{Type: policyv1.DisruptionAllowedCondition, Status: metav1.ConditionFalse,
 				Reason: policyv1.SyncFailedReason, Message: "found no controllers for pod web", LastTransitionTime: metav1.Now()}}})
-		}, fleet.ObstacleBudget, []string{"its state can't be told: found no controllers"}},
+		}, fleet.ObstacleBudget, []string{"its state is not known: found no controllers"}},
 		{"several budgets", func(l *place) {
 			l.pod("web")
 			plenty := policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: 1, ExpectedPods: 2, CurrentHealthy: 2, DesiredHealthy: 1}

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// memory holds when each key was noted last, and forgets keys that were not noted for a span. The zero value is empty.
+// memory has the time at which each key was noted last, and forgets keys that were not noted for a span. The zero value
+// is empty.
 type memory[K comparable] struct {
 	mu    sync.Mutex
 	noted map[K]time.Time

@@ -50,13 +50,14 @@ type Drainer struct {
 
 // Result is what a pass found, at that moment.
 type Result struct {
-	// All of these pods are still on the node. Evicted were accepted by this pass. Terminating shut down for another
-	// reason. Blocked were refused, or got no answer. Waiting have no turn yet, or end by themselves.
+	// The numbers of pods that are still on the node. Evicted: this pass's request was accepted. Terminating: they shut
+	// down for another reason. Blocked: the request was refused, or got no answer. Waiting: their turn comes later, or
+	// they end by themselves.
 	Evicted, Terminating, Blocked, Waiting int
 	// Gone is how many pods this pass may have evicted: those that were accepted, and those without an answer.
 	Gone int
-	// BlockedBy is a sentence on the first blocked pod, by name. Unevictable is one on the first pod that can't be
-	// evicted, however long it is tried.
+	// BlockedBy is a sentence on the first blocked pod, by name. Unevictable is one on the first pod that can never be
+	// evicted.
 	BlockedBy, Unevictable string
 	// Awaited is a sentence on the first pod that ends by itself, Goes on the first that is shutting down.
 	Awaited, Goes string
@@ -227,7 +228,7 @@ func (d *Drainer) ask(ctx context.Context, p *corev1.Pod, e policy.Eviction, for
 	return d.Client.CoreV1().Pods(p.Namespace).Delete(ctx, p.Name, o)
 }
 
-// note keeps the first sentence.
+// note sets a sentence unless there is one.
 func note(into *string, sentence string) {
 	if *into == "" {
 		*into = sentence

@@ -17,15 +17,15 @@ type answer string
 const (
 	// accepted: the pod shuts down now.
 	accepted answer = "accepted"
-	// going: it is gone, or goes by itself.
+	// going: the pod is gone, or shuts down for another reason.
 	going answer = "going"
-	// blocked: it may not go now, but perhaps later.
+	// blocked: the pod may not be evicted now, but perhaps later.
 	blocked answer = "blocked"
 	// unevictable: the answer will always be the same.
 	unevictable answer = "unevictable"
-	// unanswered: there was no answer in time. The pod may still go; the next pass tries it again, by its UID.
+	// unanswered: there was no answer in time. The eviction may still happen; the next pass requests it again, by UID.
 	unanswered answer = "unanswered"
-	// unasked: the pass had no time for it, or had made its most evictions.
+	// unasked: the pass had no time for the pod, or had reached its limit of evictions.
 	unasked answer = "unasked"
 	// notLeading: this process may not be the leader any more.
 	notLeading answer = "not leading"
@@ -34,8 +34,8 @@ const (
 // severalBudgets is in the answer, with status 500, for a pod that more than one PodDisruptionBudget selects.
 const severalBudgets = "more than one PodDisruptionBudget"
 
-// ownPolicy is in a refusal by the operator's own admission policy. What that refuses once it refuses always: another
-// grace period than a pod has, without docs/grace-period.yaml.
+// ownPolicy is in a refusal by the operator's own admission policy. It always refuses a grace period other than the
+// pod's own, unless docs/grace-period.yaml was applied.
 const ownPolicy = "ValidatingAdmissionPolicy 'update-operator-controller-evictions'"
 
 // judge returns what an error of the API server means for a drain.
@@ -65,8 +65,8 @@ func denied(err error) bool {
 	return strings.Contains(text, "admission webhook ") || strings.Contains(text, "ValidatingAdmissionPolicy ")
 }
 
-// ofBudget reports whether a PodDisruptionBudget is the cause: one that counts too many evictions under way answers
-// 403, and not for ever.
+// ofBudget reports whether a PodDisruptionBudget refused. One with too many evictions under way answers 403 for a
+// while.
 func ofBudget(err error) bool {
 	details := detailsOf(err)
 	return details != nil && strings.HasPrefix(details.Kind, "poddisruptionbudget") && details.Group == policyv1.GroupName

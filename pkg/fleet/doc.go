@@ -1,8 +1,8 @@
-// Package fleet is what the controller knows: one Node as far as decisions need it, and a Snapshot of all of them at
-// one moment.
+// Package fleet has what the controller knows of the nodes: a Node as far as decisions need it, and a Snapshot of all
+// nodes at one moment.
 //
-// It is for the planner, which decides on snapshots, and for the edges that make them. It promises that a snapshot is
-// complete: all that a decision needs is in it, the time included.
+// It is for the planner, which decides on snapshots, and for the packages that make them. It promises that a snapshot
+// has all that a decision needs, the time included.
 //
 // It is pure: it imports intent, marker and the standard library's data types.
 package fleet

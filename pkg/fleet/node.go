@@ -77,7 +77,7 @@ type Node struct {
 	// AgentLostSince is since when a node that the operator holds has been Ready without a Ready agent's pod, as far as
 	// this process knows; zero if it has one.
 	AgentLostSince time.Time
-	// ControllerHere: this controller itself runs there.
+	// ControllerHere: this controller itself runs on the node.
 	ControllerHere bool
 	// PassedOver: this process has made a whole pass over the node in its phase, so deadlines of that phase may end it.
 	// WatchedSince is when it made the first one.

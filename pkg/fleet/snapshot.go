@@ -42,7 +42,7 @@ type Alerts struct {
 	// At is when the query was made.
 	At         time.Time
 	URL, Query string
-	// Standing are the alerts, by name. Failed is a sentence on why they are not known.
+	// Standing are the pending and firing alerts, by name. Failed is a sentence on why they are not known.
 	Standing []Alert
 	Failed   string
 }

@@ -34,7 +34,7 @@ func RegisterBuildInfo(r prometheus.Registerer, component string) {
 	g := prometheus.NewGauge(prometheus.GaugeOpts{
 		Namespace:   Namespace,
 		Name:        "build_info",
-		Help:        "Always 1; the labels tell which build of which component this is.",
+		Help:        "Always 1; the labels are the component and its build.",
 		ConstLabels: prometheus.Labels{"component": component, "version": Version, "go_version": runtime.Version()},
 	})
 	g.Set(1)

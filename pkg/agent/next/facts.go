@@ -51,8 +51,9 @@ func Changes(v View, s Step, annotations map[string]string, operatorVersion stri
 }
 
 // activatedID returns the intent's ID if the host was ready to boot the target at the last look in the boot that is to
-// be left behind. It stays after the reboot, where it tells a rollback from a loss of power. It goes if the host comes
-// back with a version that is neither the target nor the one it ran before: then something else was activated last.
+// be left behind. It stays after the reboot, where it distinguishes a rollback from a loss of power. It is removed if
+// the host comes back with a version that is neither the target nor the previous one: then something else was activated
+// last.
 func activatedID(v View) string {
 	i, h, known := v.Intent, v.Host, v.Report.ActivatedID == v.Intent.ID
 	first := h.BootID != i.RebootFrom && v.Report.BootID == i.RebootFrom
