@@ -75,7 +75,7 @@ func inModule(importPath string) string {
 	return rest
 }
 
-// under tells if folder is top or inside of it; it works for import paths too.
+// under reports whether folder is top or inside of it; it works for import paths too.
 func under(folder, top string) bool { return folder == top || strings.HasPrefix(folder, top+"/") }
 
 func (p Package) testImports() []string {

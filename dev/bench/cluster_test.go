@@ -141,7 +141,7 @@ func (w *world) until(b *testing.B, what string, ok func(*corev1.Node) bool, nam
 	}))
 }
 
-// rests tells if a node runs the newest version and nothing is under way.
+// rests reports whether a node runs the newest version and nothing is under way.
 func (w *world) rests(n *corev1.Node) bool {
 	m, problems := marker.Decode(n.Annotations)
 	return len(problems) == 0 && m.Disruption == nil && m.Intent.Action == marker.ActionStabilize &&

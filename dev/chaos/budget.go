@@ -30,7 +30,7 @@ func budget(s *story) {
 	}
 }
 
-// lost tells if a node is past its deadline after the point of no return, as far as the log shows.
+// lost reports whether a node is past its deadline after the point of no return, as far as the log shows.
 func (s *story) lost(n nodeState, at time.Time) bool {
 	m := n.marks()
 	switch intent.PhaseOf(m) {

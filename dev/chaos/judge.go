@@ -72,7 +72,7 @@ func (s *story) check(ok bool, node string, at time.Time, format string, args ..
 	}
 }
 
-// inOutage tells if the log may lack something of the time between.
+// inOutage reports whether the log may lack something of the time between.
 func (s *story) inOutage(from, to time.Time) bool {
 	for _, w := range s.terms.Outages {
 		if w.meets(from, to) {

@@ -33,7 +33,7 @@ func (s nodeState) marks() marker.Marks {
 	return m
 }
 
-// disrupted tells if the operator has the node out of service.
+// disrupted reports whether the operator has the node out of service.
 func (s nodeState) disrupted() bool { return s.mark(marker.KeyDisruption) != "" }
 
 // step is one change of a node.
@@ -232,7 +232,7 @@ func (h nodeHistory) all() []step {
 	return out
 }
 
-// inHandsAt tells if a node was out of service at a version of the store. Where a hole hides when that
+// inHandsAt reports whether a node was out of service at a version of the store. Where a hole hides when that
 // changed, it was not.
 func (h nodeHistory) inHandsAt(node string, version uint64) (nodeState, bool) {
 	list := h[node]

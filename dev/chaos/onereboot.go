@@ -42,7 +42,7 @@ func claim(open []*begun, from string) bool {
 	return false
 }
 
-// begins tells if a step says busy to a reboot, also once more.
+// begins reports whether a step says busy to a reboot, also once more.
 func (s *story) begins(st step) *begun {
 	n := st.after
 	id := n.mark(marker.KeyIntentID)

@@ -70,7 +70,7 @@ func (r *relay) accept() {
 	}
 }
 
-// admit tells if a new connection may pass.
+// admit reports whether a new connection may pass.
 func (r *relay) admit() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

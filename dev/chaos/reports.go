@@ -58,7 +58,7 @@ func (s *story) answer(st step) {
 	}
 }
 
-// onlyReport tells if a request is a patch of a node's report and nothing else.
+// onlyReport reports whether a request is a patch of a node's report and nothing else.
 func onlyReport(e *Entry) bool {
 	if e.Verb != "patch" || e.Object.Subresource != "" {
 		return false

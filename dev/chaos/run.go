@@ -260,7 +260,7 @@ func (w *world) rollOut(ctx context.Context, over <-chan struct{}) error {
 	}
 }
 
-// atRest tells if all nodes are at rest on the newest version. The error says who isn't.
+// atRest reports whether all nodes are at rest on the newest version. The error says who isn't.
 func (w *world) atRest(ctx context.Context) (bool, error) {
 	list, err := w.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {

@@ -42,7 +42,7 @@ func slotsOf(log Log) slotHistory {
 	return h
 }
 
-// held tells if a node held a slot at a version of the store. Where a hole hides when that changed, it
+// held reports whether a node held a slot at a version of the store. Where a hole hides when that changed, it
 // did.
 func (h slotHistory) held(uid string, version uint64) bool {
 	held, last := false, uint64(0)

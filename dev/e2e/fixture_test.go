@@ -298,7 +298,7 @@ func (w *world) views(ctx context.Context) ([]fleet.Node, error) {
 	return out, nil
 }
 
-// rests tells if nothing is left to do on a node: by what agent, kubelet and controller say.
+// rests reports whether nothing is left to do on a node: by what agent, kubelet and controller say.
 func (w *world) rests(n fleet.Node) bool {
 	return n.Phase() == intent.PhaseWaiting && n.Marks.Report.Answer(n.Marks.Intent.ID) == marker.StateReady && n.Ready && !n.Unschedulable &&
 		n.Marks.Report.Current == w.newest() && n.OSVersion == w.newest() && n.Marks.Report.BootID == n.BootID
@@ -321,7 +321,7 @@ func (w *world) awaitRest(t *testing.T) {
 	})
 }
 
-// allReady tells if all pods that there should be are Ready.
+// allReady reports whether all pods that there should be are Ready.
 func (w *world) allReady(ctx context.Context) (bool, error) {
 	for selector, want := range map[string]int{
 		"bottlerocket/app.kubernetes.io/component=controller": 1, "bottlerocket/app.kubernetes.io/component=proxy": 2,

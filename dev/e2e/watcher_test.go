@@ -90,7 +90,7 @@ func (x *watcher) pods(ctx context.Context, w *world) {
 	}
 }
 
-// lasts tells if something has been so for longer than d.
+// lasts reports whether something has been so for longer than d.
 func lasts(since map[string]time.Time, uid string, is bool, d time.Duration) bool {
 	if !is {
 		delete(since, uid)

@@ -21,7 +21,7 @@ type Grant struct {
 	Namespace string
 }
 
-// Allows tells if the grant covers a request. name is empty where the request names no object.
+// Allows reports whether the grant covers a request. name is empty where the request names no object.
 func (g Grant) Allows(apiGroup, resource, verb, namespace, name string) bool {
 	return g.APIGroup == apiGroup && g.Resource == resource && g.Verb == verb &&
 		(g.Namespace == "" || g.Namespace == namespace) &&
@@ -49,7 +49,7 @@ func (o Objects) Grants(namespace, account string) []Grant {
 	return slices.Compact(all)
 }
 
-// binds tells if subjects cover the account, also by the groups that every service account is in.
+// binds reports whether subjects cover the account, also by the groups that every service account is in.
 func binds(subjects []rbacv1.Subject, namespace, account string) bool {
 	return slices.ContainsFunc(subjects, func(s rbacv1.Subject) bool {
 		switch s.Kind {

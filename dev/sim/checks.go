@@ -54,7 +54,7 @@ type checks struct {
 
 // watched is what is known of one Node object, by UID.
 type watched struct {
-	// ours: the cordon that stands is the operator's; theirs: it is somebody else's.
+	// ours: the cordon is the operator's; theirs: it is not.
 	ours, theirs bool
 	// blurred: who the cordon belongs to can't be told by anybody any more.
 	blurred bool
@@ -68,7 +68,7 @@ type watched struct {
 	hookIDs map[string]time.Time
 	// readySince is since when its Ready condition has been True; zero: it isn't.
 	readySince time.Time
-	// uncordoned are intents whose cordon, or Node, somebody took away after the point of no return.
+	// uncordoned are intents whose cordon, or Node, was removed after the point of no return.
 	uncordoned map[string]bool
 	// begun are intents whose `busy` the proxy accepted.
 	begun map[string]bool
@@ -159,7 +159,7 @@ func (c *checks) wrote(actor string, r apiserver.Request, before, after runtime.
 	}
 }
 
-// evicted: nobody's pods but those of a disrupted node, and of those only what a drain may take.
+// evicted: only pods of a disrupted node, and of those only what a drain may take.
 func (c *checks) evicted(actor string, p *corev1.Pod) {
 	c.count("S2")
 	c.count("S5")

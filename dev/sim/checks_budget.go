@@ -67,7 +67,7 @@ func (c *checks) cordon(actor string, before, after *corev1.Node) {
 	}
 }
 
-// slots: whoever is disrupted holds one, whatever a controller writes.
+// slots: a disrupted node holds one, whatever a controller writes.
 func (c *checks) slots(actor string) {
 	w := c.w
 	c.count("S1")
@@ -198,7 +198,7 @@ func (c *checks) takes(actor string, before, after *corev1.ConfigMap) {
 				w.violate("S1", "%s takes a slot for %s: %d nodes of %s are disrupted then, with a limit of %d", actor, n.Name, held, s.name, limit)
 			}
 			if others := c.othersOut(p, disrupted, s.in); held+others > limit {
-				w.violate("S1", "%s takes a slot for %s: %d nodes of %s are disrupted then and %d are out by somebody else's, with a limit of %d",
+				w.violate("S1", "%s takes a slot for %s: %d nodes of %s are disrupted then and %d are otherwise out of service, with a limit of %d",
 					actor, n.Name, held, s.name, others, limit)
 			}
 		}
@@ -229,7 +229,7 @@ func (c *checks) othersOut(p *controllerProcess, disrupted []*corev1.Node, in fu
 	return count
 }
 
-// out tells if a node is out of service, though not by us, and nobody takes it out of the cluster.
+// out reports whether a node is out of service, though not by us, and nobody takes it out of the cluster.
 func out(n *corev1.Node) bool {
 	leaves := slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key != corev1.TaintNodeUnschedulable })
 	return (n.Spec.Unschedulable || !isReady(n)) && !leaves && !has(n, marker.KeyDisruption)

@@ -250,7 +250,7 @@ const inOurHands = 75 * time.Minute
 // stubbornFor is longer than that.
 const stubbornFor = 100 * time.Minute
 
-// isLost tells if people read that a node is Lost.
+// isLost reports whether people read that a node is Lost.
 func isLost(n *corev1.Node) bool {
 	return strings.HasPrefix(annotation(n, marker.KeyWaitingFor), string(plan.ReasonLost))
 }

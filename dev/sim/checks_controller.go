@@ -123,7 +123,7 @@ func (c *checks) gaveUp(actor string, before *corev1.Node, leaves bool) {
 	c.of(before).uncordoned[annotation(before, marker.KeyIntentID)] = true
 }
 
-// takesBack tells if the write replaces an intent to reboot that has no answer that ends it.
+// takesBack reports whether the write replaces an intent to reboot that has no answer that ends it.
 func takesBack(before, after *corev1.Node) bool {
 	return annotation(before, marker.KeyActionWanted) == string(marker.ActionRebootUpdate) &&
 		annotation(after, marker.KeyIntentID) != annotation(before, marker.KeyIntentID)
@@ -159,7 +159,7 @@ func (c *checks) beforeReboot(actor string, n *corev1.Node) {
 	}
 }
 
-// leftInPlace tells if the policy lets a node go down with its workloads, and it may have been seen at some time from t
+// leftInPlace reports whether the policy lets a node go down with its workloads, and it may have been seen at some time from t
 // on that there is no other that isn't on its way out.
 func (c *checks) leftInPlace(p *controllerProcess, n *corev1.Node, t time.Time) bool {
 	if p.decided.set.SingleNode != policy.SingleNodeAllow {

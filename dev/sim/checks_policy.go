@@ -141,7 +141,7 @@ func (c *checks) when(revision int64) time.Time {
 	return c.times[i]
 }
 
-// since calls each with every state in which a node stood at any time from t on, until it says no; it tells if
+// since calls each with every state in which a node stood at any time from t on, until it says no; it reports whether
 // none did.
 func (c *checks) since(uid string, t time.Time, each func(n *corev1.Node) bool) bool {
 	states := c.history[uid]
@@ -156,7 +156,7 @@ func (c *checks) since(uid string, t time.Time, each func(n *corev1.Node) bool) 
 	return true
 }
 
-// always tells if the node was there, and was so, all the time from t on.
+// always reports whether the node was there, and was so, all the time from t on.
 func (c *checks) always(n *corev1.Node, t time.Time, so func(n *corev1.Node) bool) bool {
 	if states := c.history[string(n.UID)]; len(states) == 0 || states[0].from.After(t) {
 		return false
@@ -386,7 +386,7 @@ func (c *checks) before(d *decision, g *policy.Group, version string) string {
 	return ""
 }
 
-// has tells if a node is in service with a version, by its kubelet's word, and has been for so long.
+// has reports whether a node is in service with a version, by its kubelet's word, and has been for so long.
 func (c *checks) has(d *decision, n *corev1.Node, version string, soak time.Duration) bool {
 	current, _, _ := strings.Cut(strings.TrimPrefix(n.Status.NodeInfo.OSImage, "Bottlerocket OS "), " ")
 	if current == "" || marker.CompareVersions(current, version) < 0 || has(n, marker.KeyDisruption) || !isReady(n) ||

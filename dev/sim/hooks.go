@@ -37,7 +37,7 @@ func (w *world) hooked(before, after *corev1.Node) {
 	})
 }
 
-// hooksSilent tells if a hook of a node's return, which must answer, may have had its time.
+// hooksSilent reports whether a hook of a node's return, which must answer, may have had its time.
 func (c *checks) hooksSilent(n *corev1.Node, p *controllerProcess) bool {
 	id := annotation(n, marker.KeyHookID)
 	asked, known := c.of(n).hookIDs[id]

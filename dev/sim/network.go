@@ -94,7 +94,7 @@ func (p *process) around(r apiserver.Request, run func() error) error {
 	return err
 }
 
-// pauseUntilDeadline is pause, but tells if the thread's deadline came first.
+// pauseUntilDeadline is pause, but reports whether the thread's deadline came first.
 func (t *thread) pauseUntilDeadline(d time.Duration) bool {
 	if left := t.deadline.Sub(t.p.w.now); !t.deadline.IsZero() && left < d {
 		t.pause(max(0, left))

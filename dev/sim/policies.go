@@ -46,7 +46,7 @@ func (s Scenario) labels(i int) map[string]string {
 	return labels
 }
 
-// governed tells if there is anything to see of a policy file.
+// governed reports whether there is anything to see of a policy file.
 func (s Scenario) governed() bool {
 	return len(s.Policies) > 0 || slices.ContainsFunc(s.Faults, func(f Fault) bool { return slices.Contains(governing, f.Kind) })
 }

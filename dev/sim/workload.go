@@ -341,7 +341,7 @@ func (k *cluster) ownPod(name, part, node string) {
 	}, metav1.CreateOptions{}))
 }
 
-// evictable tells if a drain has to wait for the pod.
+// evictable reports whether a drain has to wait for the pod.
 func evictable(p *corev1.Pod) bool {
 	if p.Namespace == namespace || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
 		return false

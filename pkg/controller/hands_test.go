@@ -32,7 +32,7 @@ func (f *testFleet) hold(node string) (letGo func()) {
 	return func() { assert.NilError(f.t, budgets.Delete(f.t.Context(), name, metav1.DeleteOptions{})) }
 }
 
-// drains tells if a node is cordoned and being drained.
+// drains reports whether a node is cordoned and being drained.
 func (m *machine) drains() bool {
 	n := m.node()
 	marks, _ := marker.Decode(n.Annotations)

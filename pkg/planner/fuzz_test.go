@@ -346,7 +346,7 @@ func withinBudgets(t *testing.T, s fleet.Snapshot, set policy.Settings, out plan
 	}
 }
 
-// soakedLong tells if the pods of a node itself have had their time after the soak.
+// soakedLong reports whether the pods of a node itself have had their time after the soak.
 func soakedLong(n *fleet.Node, set policy.Settings) bool {
 	soak := n.Marks.Disruption.Soak
 	return len(set.Verify.Pods) > 0 && soak != nil && !soak.After(now.Add(-set.Soak-set.Verify.Deadline))
@@ -419,5 +419,5 @@ func carryOut(s *fleet.Snapshot, set policy.Settings) plan.Plan {
 	return planner.Plan(*s, set)
 }
 
-// changes tells if a step does something but to evict pods.
+// changes reports whether a step does something but to evict pods.
 func changes(s plan.Step) bool { return s.Change != nil || s.FreesSlot }

@@ -64,7 +64,7 @@ type strategy struct {
 	// touch are taken from old.
 	create func(object)
 	update func(obj, old object, status bool) field.ErrorList
-	// same tells if nothing differs of what the request may touch outside of the metadata.
+	// same reports whether nothing differs of what the request may touch outside of the metadata.
 	same func(a, b object, status bool) bool
 	// round cuts times to what is stored of them.
 	round func(object)
@@ -488,7 +488,7 @@ var claimStrategy = strategy{
 	round: func(object) {},
 }
 
-// sameMeta tells if nothing differs that a client may change in the metadata, or the server in a deletion.
+// sameMeta reports whether nothing differs that a client may change in the metadata, or the server in a deletion.
 func sameMeta(a, b object) bool {
 	return a.GetGeneration() == b.GetGeneration() &&
 		maps.Equal(a.GetLabels(), b.GetLabels()) && maps.Equal(a.GetAnnotations(), b.GetAnnotations()) &&

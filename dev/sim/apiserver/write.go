@@ -40,7 +40,7 @@ func (r *resource) clean(o object) {
 	r.round(o)
 }
 
-// addressed tells if the object belongs to the request's URL. It fills in the namespace.
+// addressed reports whether the object belongs to the request's URL. It fills in the namespace.
 func addressed(o object, namespace, name string) error {
 	if err := inNamespaceOf(o, namespace); err != nil {
 		return err
@@ -308,7 +308,7 @@ func (s *Server) remove(w writing, r *resource, namespace, name string, o metav1
 	return nil
 }
 
-// grace marks the pod as going. It tells if that is to be stored, or if the pod is going already and
+// grace marks the pod as going. It reports whether that is to be stored, or if the pod is going already and
 // nothing changes, and how long it was asked to take.
 func (s *Server) grace(obj object, asked *int64) (graceful, pending bool, asking int64) {
 	if asked != nil && *asked < 0 {

@@ -468,7 +468,7 @@ type after struct {
 	end  *end
 }
 
-// concerned tells if a controller is at work on a node, or may still see an old one.
+// concerned reports whether a controller is at work on a node, or may still see an old one.
 func (m *Model) concerned(s *state, node int) bool {
 	for j := range m.config.Controllers {
 		if s.knows(node, j)&^drainEmpty != 0 || m.works[s.work[j]].writes>>node&1 != 0 {

@@ -139,14 +139,14 @@ func finishedWell(r record, b marker.Marks) string {
 	return ""
 }
 
-// counts tells if a step counts a failure, which nothing but a fault explains.
+// counts reports whether a step counts a failure, which nothing but a fault explains.
 func (m *Model) countsFailure(from *column, step plan.Step) bool {
 	b := m.decodings.of(from.cur.marks).marks
 	f := step.Change.Marks.Failure
 	return f != nil && (b.Failure == nil || f.Count > b.Failure.Count)
 }
 
-// finished tells if nothing is left to do for a node.
+// finished reports whether nothing is left to do for a node.
 func (m *Model) finished(c column) bool {
 	if !c.cur.exists || !c.host.up || c.host.leaving || c.host.running != "" || c.agent.sent != (report{}) || c.orphan != (report{}) {
 		return false

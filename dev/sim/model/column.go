@@ -138,7 +138,7 @@ func (m *Model) internAt(c column, at momentOf) uint32 {
 // none is no number of anything.
 const none = ^uint32(0)
 
-// same tells if it makes no difference to a controller that it still sees prev. All that it would write
+// same reports whether it makes no difference to a controller that it still sees prev. All that it would write
 // to this node fails then, so what counts is what prev does to the plans for others (that it is there, in
 // our hands, Lost) and to the list of slots (that it asks for one). The limits on staging and on the last
 // schedulable node never bind in the model, and an eviction from an old look takes away what no check

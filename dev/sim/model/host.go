@@ -14,7 +14,7 @@ const (
 
 type momentOf = func(time.Time) time.Time
 
-// activates tells if the host has an update activated, or is about to.
+// activates reports whether the host has an update activated, or is about to.
 func (h *host) activates() bool {
 	return h.state == next.HostReady || h.running == next.CommandActivate
 }

@@ -85,7 +85,7 @@ func (m *Model) write(c *column, r record) {
 	}
 }
 
-// actsOn tells if it makes a difference to an agent that it still sees before: it writes nothing from
+// actsOn reports whether it makes a difference to an agent that it still sees before: it writes nothing from
 // there, but it may ask its host for what the intent there wants. A refresh does no harm.
 func (m *Model) actsOn(before, after record) bool {
 	b, a := m.decodings.of(before.marks).marks, m.decodings.of(after.marks).marks

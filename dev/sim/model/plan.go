@@ -178,7 +178,7 @@ type localTask struct {
 	then uint32
 }
 
-// isLocal tells if a step depends on nothing but its node: not a cordon, which depends on what others
+// isLocal reports whether a step depends on nothing but its node: not a cordon, which depends on what others
 // do, and not a fence, which depends on the list of slots.
 func isLocal(s plan.Step) bool {
 	return s.Act != intent.ActCordon && s.Act != intent.ActRelease && s.Reason != plan.ReasonSlotUnused

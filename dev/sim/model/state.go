@@ -27,7 +27,7 @@ const (
 	allVictims = clockJumps<<1 - 1
 )
 
-// may tells if a victim may still meet a fault.
+// may reports whether a victim may still meet a fault.
 func (m *Model) may(s *state, victim uint8) bool {
 	return s.victims&victim != 0
 }

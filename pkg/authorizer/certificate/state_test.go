@@ -16,7 +16,7 @@ var (
 	life  = Life{CA: 60 * time.Hour, Serving: 6 * time.Hour, Settle: time.Hour}
 )
 
-// trusted tells if an agent that trusts a bundle accepts what is served.
+// trusted reports whether an agent that trusts a bundle accepts what is served.
 func trusted(t *testing.T, bundle, serving []byte, now time.Time) error {
 	t.Helper()
 	pool := x509.NewCertPool()
