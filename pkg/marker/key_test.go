@@ -1,6 +1,7 @@
 package marker
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -9,10 +10,14 @@ import (
 
 // Every key has exactly one writer, is under the prefix, and is explained.
 func TestTable(t *testing.T) {
-	seen := map[Key]bool{}
+	seen, answers := map[Key]bool{}, 0
 	for _, e := range Table() {
 		assert.Assert(t, !seen[e.Key], "%s stands there twice", e.Key)
 		seen[e.Key] = true
+		if slices.Contains(AnswerKeys(), e.Key) {
+			answers++
+			assert.Equal(t, e.Writer, WriterAgent)
+		}
 		assert.Assert(t, strings.HasPrefix(string(e.Key), Prefix), e.Key)
 		assert.Assert(t, e.Meaning != "", e.Key)
 		owners := 0
@@ -28,6 +33,7 @@ func TestTable(t *testing.T) {
 			assert.Equal(t, owners, 0, "nobody of ours writes the label %s", e.Key)
 		}
 	}
+	assert.Equal(t, answers, 4, "an answer has an id, a state, a reason and a message")
 	assert.Equal(t, len(Keys(WriterUser))+len(Keys(WriterController))+len(Keys(WriterAgent))+2, len(Table()))
 	assert.Assert(t, !Owns(WriterController, "example.com/x"))
 }

@@ -172,6 +172,7 @@ func TestStepShown(t *testing.T) {
 	} {
 		_, ok := tc.step.Shown()
 		assert.Equal(t, ok, tc.shown, "%s", tc.step.Act)
+		assert.Equal(t, tc.step.Starts(), tc.step.Act != intent.ActNote && tc.step.Act != intent.ActDrain, "%s", tc.step.Act)
 	}
 }
 

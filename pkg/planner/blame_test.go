@@ -62,6 +62,7 @@ func TestWhomAFailureCountsAgainst(t *testing.T) {
 				failure := step.Change.Marks.Failure
 				assert.Assert(t, failure != nil && failure.Count >= 1 && failure.RetryAfter.After(now), "the node backs off")
 				assert.Equal(t, len(failure.Broken) > 0, tc.version)
+				assert.DeepEqual(t, failure.Versions, []string{v2})
 			}
 			assert.Equal(t, len(out.Stopped), 0)
 		})

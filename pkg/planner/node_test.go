@@ -224,24 +224,45 @@ func TestWaitingIsWrittenOnce(t *testing.T) {
 
 // A plan by the clock alone says when to look again.
 func TestWake(t *testing.T) {
+	fleetWide := func(*policy.Settings) {}
+	force := func(s *policy.Settings) { s.Eviction.Force = true }
+	alone := func(s *policy.Settings) { s.SingleNode = policy.SingleNodeAllow }
+	drains := drain(fleet.Drain{Remaining: 1, Waiting: "x", Next: now.Add(2 * time.Hour)})
+	long := now.Add(24 * time.Hour)
 	for _, tc := range []struct {
 		name    string
+		rules   func(*policy.Settings)
 		changes []change
 		in      time.Duration
 	}{
-		{"nothing is due", nil, 0},
-		{"a back-off", []change{offered(v2), failedOnce(time.Hour, v2)}, time.Hour},
-		{"recently uncordoned", []change{offered(v2), with(func(n *fleet.Node) {
+		{"nothing is due", fleetWide, nil, 0},
+		{"a back-off", fleetWide, []change{offered(v2), failedOnce(time.Hour, v2)}, time.Hour},
+		{"recently uncordoned", fleetWide, []change{offered(v2), with(func(n *fleet.Node) {
 			n.Marks.History = []marker.Attempt{{Outcome: marker.OutcomeUncordoned, Ended: now.Add(-time.Minute)}}
 		})}, 9 * time.Minute},
-		{"a deadline of staging", []change{preparing, issued(time.Minute)}, 44 * time.Minute},
-		{"a deadline that may fire soon", []change{preparing, issued(time.Hour), firstLook}, time.Second},
-		{"the next eviction pass", []change{draining, drain(fleet.Drain{Remaining: 1, Waiting: "x", Next: now.Add(2 * time.Second)})}, 2 * time.Second},
-		{"the end of the soak", []change{verifying(20 * time.Second)}, 40 * time.Second},
-		{"the end of patience with a reboot", []change{busy, issued(0)}, 30 * time.Minute},
+		{"others keep it out of service for so long that it counts no more", fleetWide, []change{notReady, awaySince(50 * time.Minute)}, 10 * time.Minute},
+		{"a deadline of staging", fleetWide, []change{preparing, issued(time.Minute)}, 44 * time.Minute},
+		{"a deadline that may fire soon", fleetWide, []change{preparing, issued(time.Hour), firstLook}, time.Second},
+		{"an obstacle is looked at again", fleetWide, []change{prepared, found(time.Minute, fleet.ObstacleBudget, 20*time.Second)}, 20 * time.Second},
+		{"the next eviction pass", fleetWide, []change{draining, drain(fleet.Drain{Remaining: 1, Waiting: "x", Next: now.Add(2 * time.Second)})}, 2 * time.Second},
+		{"the end of a drain", fleetWide, []change{draining, drains}, 29 * time.Minute},
+		{"what is left may be deleted", force, []change{draining, drains}, 29 * time.Minute},
+		{"the end of a drain by force", force, []change{draining, drains, cordonedSince(31 * time.Minute)}, 4 * time.Minute},
+		{"the end of a drain once more, for pods that came late", fleetWide, []change{draining, drains, cordonedSince(2 * time.Hour), lateSince(time.Minute)}, 29 * time.Minute},
+		{"the only node waits for its agent", alone, []change{draining, agentAway}, 29 * time.Minute},
+		{"the end of the soak", fleetWide, []change{verifying(20 * time.Second)}, 40 * time.Second},
+		{"the end of patience with workloads", withPods, []change{verifying(2 * time.Minute), noted,
+			looked(fleet.Checked{For: fleet.CheckWorkloads, Problem: "x", Next: long})}, 9 * time.Minute},
+		{"the end of patience with a reboot", fleetWide, []change{busy, issued(0)}, 30 * time.Minute},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			out := planner.Plan(fleetOf([]fleet.Node{node("a", tc.changes...), node("b")}), policy.DefaultSettings())
+			set := policy.DefaultSettings()
+			tc.rules(&set)
+			nodes := []fleet.Node{node("a", tc.changes...)}
+			if set.SingleNode == policy.SingleNodeNever {
+				nodes = append(nodes, node("b"))
+			}
+			out := planner.Plan(fleetOf(nodes), set)
 			if tc.in == 0 {
 				assert.Assert(t, out.Wake.IsZero())
 				return

@@ -43,9 +43,9 @@ func order(all []candidate) {
 	ages := agesOf(all)
 	for i := range all {
 		c := &all[i]
-		c.place = (c.rank*len(ages)+ages[c.OSVersion])*2 + 1
-		if c.away {
-			c.place--
+		c.place = (c.rank*len(ages) + ages[c.OSVersion]) * 2
+		if !c.away {
+			c.place++
 		}
 	}
 	slices.SortFunc(all, func(a, b candidate) int { return cmp.Or(a.place-b.place, a.at-b.at) })

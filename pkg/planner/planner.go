@@ -98,13 +98,7 @@ func (p *planner) next(i int) {
 
 func (p *planner) recall(m *member) plan.Refusal {
 	target := m.Marks.Intent.Target
-	version := p.version(target)
-	lower := m.Lower(target)
-	r := m.group.Recall(&p.now, p.NoPolicy, lower, version)
-	if !p.NoPolicy && !lower.Refuses() && !version.Denied.Refuses() {
-		r.Again = plan.Earliest(p.Now, r.Again, version.Young.Again)
-	}
-	return r
+	return m.group.Recall(&p.now, p.NoPolicy, m.Lower(target), p.version(target))
 }
 
 // take takes what was decided on a node into the plan.

@@ -110,6 +110,9 @@ func TestRules(t *testing.T) {
 			[]fleet.Node{node("a", prepared), node("b", offered(v2)), node("c", draining)},
 			map[string]string{"a": "wait PolicyPaused", "b": "wait PolicyPaused", "c": "Drain Draining"}},
 
+		{"a hold at what it runs", []func(*policy.Settings){func(s *policy.Settings) { s.Versions.Hold = v1 }}, []fleet.Node{node("a"), node("b", runs(v2))},
+			map[string]string{"a": "wait UpToDate", "b": "wait UpToDate"}},
+
 		{"so many in one zone", []func(*policy.Settings){three, func(s *policy.Settings) {
 			s.Topology = []policy.Topology{{Key: zoneKey, MaxUnavailable: policy.Count(1)}}
 		}}, []fleet.Node{node("a", zone("x"), prepared), node("b", zone("x"), prepared), node("c", zone("y"), prepared), node("d")},

@@ -75,6 +75,8 @@ func TestStart(t *testing.T) {
 			map[string]string{"b": "wait DomainLimit"}},
 		{"an unreadable disruption counts as a slot", limit(1, 10, 1), []fleet.Node{node("a", broken), node("b", prepared), node("c")}, nil,
 			map[string]string{"a": "wait AnnotationUnreadable", "b": "wait UnavailableLimit"}},
+		{"and is not Lost, whatever else its Node shows", limit(1, 10, 1), []fleet.Node{node("a", lost, broken), node("b", prepared), node("c")}, nil,
+			map[string]string{"a": "wait AnnotationUnreadable", "b": "wait UnavailableLimit"}},
 		{"a verifying node counts", limit(1, 10, 1), []fleet.Node{node("a", verifying(1)), node("b", prepared), node("c")}, nil,
 			map[string]string{"b": "wait UnavailableLimit"}},
 		{"a resetting node doesn't", limit(1, 10, 1), []fleet.Node{node("a", resetting), node("b", prepared), node("c")}, nil,

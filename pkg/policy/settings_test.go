@@ -166,14 +166,15 @@ func TestMistakes(t *testing.T) {
 	wrong.Hooks.AfterDrain = []policy.Hook{{Name: "h", Annotation: "example.com/h", Timeout: 1}, {Name: "h", Annotation: "h"}}
 	wrong.Verify.Pods, wrong.Eviction.Leave = []policy.PodSelector{{}}, []policy.PodSelector{{Namespace: "a"}, {}}
 	s.Groups = []policy.Group{{Name: "a", After: []string{"b"}, Rules: s.Rules}, {Name: "b", After: []string{"c"}, Rules: s.Rules},
-		{Name: "c", After: []string{"b", "a"}, Rules: s.Rules}, {Name: "d", After: []string{"d"}, Rules: wrong}}
+		{Name: "c", After: []string{"b", "a"}, Rules: s.Rules}, {Name: "d", After: []string{"d"}, Rules: wrong},
+		{Name: "e", After: []string{"d", "e"}, Rules: s.Rules}}
 	var got []string
 	for _, m := range s.Mistakes() {
 		got = append(got, m.Field)
 	}
 	assert.DeepEqual(t, got, []string{"maxStaging", "deadlines.reboot", "deadlines.return", "pauseAfterUncordon", "groups[0].after",
 		"groups[3].soak", "groups[3].hooks.afterDrain[1].name", "groups[3].hooks.afterDrain[1].annotation", "groups[3].hooks.afterDrain[1].timeout",
-		"groups[3].verify.pods[0]", "groups[3].topology[0].key", "groups[3].topology[0].maxDomains", "groups[3].drain.leave[1]", "groups[3].after"})
+		"groups[3].verify.pods[0]", "groups[3].topology[0].key", "groups[3].topology[0].maxDomains", "groups[3].drain.leave[1]", "groups[3].after", "groups[4].after"})
 }
 
 // A word with a typing error is told with the one that was probably meant, and a word of one's own with none.

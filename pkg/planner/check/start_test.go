@@ -15,6 +15,22 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
 
+// A pause says whether the fleet or which of its groups is paused, and why (S9).
+func TestPaused(t *testing.T) {
+	set := policy.DefaultSettings()
+	g := policy.Group{Name: "canary", Rules: set.Rules}
+	paused := func() string {
+		return check.Paused(&set, &g, budget.Fleet(&set.Rules), budget.Group(&g)).Message.String()
+	}
+	assert.Equal(t, paused(), "")
+	g.Pause = &policy.Pause{Reason: "a fair"}
+	assert.Equal(t, paused(), "group canary is paused: a fair")
+	set.Pause = &policy.Pause{InFlight: policy.Return}
+	assert.Equal(t, paused(), "the fleet is paused: no reason given")
+	g.Pause.InFlight = policy.Return
+	assert.Equal(t, paused(), "group canary is paused: a fair", "the one that uncordons more")
+}
+
 // A node that everything refuses reads the refusals in the order of the checks: what holds for all comes before what holds
 // for the group, for the version, for the moment, and for the node (S9).
 func TestTheFirstRefusalIsRead(t *testing.T) {

@@ -167,7 +167,7 @@ func recentlyUncordoned(v *View) plan.Refusal {
 	ended := h[len(h)-1].Ended
 	end := ended.Add(v.Settings.PauseAfterUncordon)
 	if !v.Now.Before(end) || ended.After(v.Now.Add(v.Settings.RetryMax)) {
-		return plan.Refusal{Again: end}
+		return plan.Refusal{}
 	}
 	return plan.Refusal{Reason: plan.ReasonRecentlyUncordoned, Again: end, Message: plan.Messagef(
 		"a user uncordoned the node during its update; the operator leaves it alone for %s", v.Settings.PauseAfterUncordon).Until(end)}

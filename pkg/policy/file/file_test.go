@@ -62,6 +62,7 @@ func TestMistakes(t *testing.T) {
 		{"a hold that isn't allowed", "version: 1\nversions: {allow: 1.26.x, hold: 1.27.0}\n", "line 2: versions.hold is 1.27.0, which versions.allow does not allow: nothing would ever start"},
 		{"neither finish nor return", "version: 1\nwhenWindowCloses: stop\n", `line 2: whenWindowCloses is "stop": give finish or return`},
 		{"a pause without a word", "version: 1\npause: {inFlight: return}\n", "line 2: pause.reason is missing: say why"},
+		{"a pause with an empty one", "version: 1\npause: {reason: ''}\n", "line 2: pause.reason is missing: say why"},
 		{"a topology without a limit", "version: 1\ntopology: [{key: zone}]\n", "line 2: topology[0] has no limit: give maxUnavailable, maxDomains, or both"},
 		{"a group that chooses nothing by mistake", "version: 1\ngroups: [{name: a}]\n", "line 2: groups[0].nodeSelector is missing: give one; {} chooses every node"},
 		{"a group after none", "version: 1\ngroups: [{name: a, nodeSelector: {}, after: [b]}]\n", `line 2: groups[0].after[0] is "b", which is no group: name one of this file`},

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pkg/errors"
 	"gotest.tools/v3/assert"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy/file"
@@ -93,6 +94,7 @@ func TestVeryManyMistakes(t *testing.T) {
 		assert.Equal(t, len(lines), min(count, 21))
 		assert.Equal(t, lines[len(lines)-1], last)
 	}
+	assert.DeepEqual(t, file.Lines(errors.New("the file is away")), []string{"the file is away"})
 }
 
 // What merely follows from a mistake is none: it goes when that does.
@@ -106,6 +108,7 @@ func TestNothingFollowsFromAMistake(t *testing.T) {
 		{"what a group has from the fleet", "soak: -1s\ngroups: [{name: a, nodeSelector: {}}]\n", "line 2: soak is -1s: give 0 or more"},
 		{"a range that can't be read", "versions: {hold: 1.27.0, allow: all}\n",
 			`line 2: versions.allow "all" is no range of versions: give one such as ">=1.20.0 <2" or "1.27.x"`},
+		{"what rests on another field", "drain: {timeout: -5m}\nloadBalancers: {wait: 5m}\n", "line 2: drain.timeout is -5m0s: give a duration such as 10m"},
 		{"groups that wait for each other", "groups:\n- {name: a, nodeSelector: {}, after: [b]}\n- {name: b, nodeSelector: {}, after: [a]}\n",
 			`line 3: groups[0].after leads from group "a" back to itself, by way of the groups that it comes after: nothing in it would ever start`},
 	} {

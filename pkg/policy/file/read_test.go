@@ -51,7 +51,7 @@ func FuzzReader(f *testing.F) {
 	for _, text := range []string{"", "~", "[]", "number", "number: 1\nnumber: 1", "? [a]\n: 1", "~: 1", "true: 1\n1: 2",
 		"a: &a {text: 1m}\n<<: *a", "part: &p {count: 1}\nparts: [{below: {names: [1, ~, 2], name: b}}, *p, ~]\nlabels: {a: ~, b: 1}",
 		"below: &d {name: 1h, names: [~, 7]}\nparts:\n- &g {count: 1, below: {<<: *d, name: 2h}}\n- {<<: [*g, *d], count: 3}",
-		"parts: &g\n- {count: 1, <<: *g}", "count: 1\ncount: 1\nparts: [&g {count: 1, <<: *g}]", "count: 1\ncount: 1\nparts: &g\n- {<<: *g}", "text: !!null 1m",
+		"parts: &g\n- {count: 1, <<: *g}", "parts: [&g {count: 1}, &h {count: 2}, {<<: [*g, *h]}]", "count: 1\ncount: 1\nparts: [&g {count: 1, <<: *g}]", "count: 1\ncount: 1\nparts: &g\n- {<<: *g}", "text: !!null 1m",
 		"number: 1.0\ntruth: yes\ntext: 0", "part: null\nparts: []\nnames: [a, 1, ~]\ncount: 0x1", "number: !!int many", "&a text: x\n*a : y", "text: !!binary aGk=",
 		"text: 2026-01-02T00:00:00Z\nlabels: {<<: {a: b}, c: d}", "labels: [a]\ntexts: {a: b}\npart: 5\nparts: [7]\ntruth: maybe\nnumber: [1]"} {
 		f.Add(text)

@@ -31,6 +31,8 @@ func TestAt(t *testing.T) {
 			"2025-12-30T00:00:00Z", window.State{Cause: window.CauseFrozen, Freeze: newYear, Opens: newYear.To}},
 		{"freezes alone: open at its end", nil, []window.Freeze{newYear}, "2026-01-02T00:00:00Z", window.State{Open: true}},
 		{"freezes alone: one far away isn't within the horizon", nil, []window.Freeze{newYear}, "1999-01-01T00:00:00Z", window.State{Open: true}},
+		{"a freeze at the horizon", nil, []window.Freeze{newYear}, "2023-12-29T00:00:00Z", window.State{Open: true, Ends: newYear.From}},
+		{"and one beyond it", nil, []window.Freeze{newYear}, "2023-12-28T23:59:59Z", window.State{Open: true}},
 		{"open at the start", []window.Window{night}, nil, "2025-06-01T22:00:00Z", window.State{Open: true, Ends: at("2025-06-02T04:00:00Z")}},
 		{"closed at the end", []window.Window{night}, nil, "2025-06-01T04:00:00Z",
 			window.State{Cause: window.CauseOutside, Opens: at("2025-06-01T22:00:00Z")}},

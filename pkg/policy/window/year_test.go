@@ -46,6 +46,9 @@ func TestYear(t *testing.T) {
 		{"*/20 23,0-3 * * sat,sun", 7 * time.Minute, func(w time.Time) bool {
 			return (w.Hour() == 23 || w.Hour() <= 3) && w.Minute()%20 == 0 && weekend(w.Weekday())
 		}},
+		{"0-30/5 8,9 * * *", 20 * time.Minute, func(w time.Time) bool {
+			return (w.Hour() == 8 || w.Hour() == 9) && w.Minute()%5 == 0 && w.Minute() <= 30
+		}},
 		{"5 22 * * 1-5", 9 * time.Hour, func(w time.Time) bool {
 			return w.Hour() == 22 && w.Minute() == 5 && !weekend(w.Weekday())
 		}},
