@@ -120,6 +120,8 @@ func TestEncodeReport(t *testing.T) {
 		r = Report{ActiveID: "1", State: StateError, Reason: reason}
 		assert.Assert(t, r.Says("1", StateError, reason) && !r.Says("2", StateError, reason) && !r.Says("1", StateBusy, reason))
 		assert.Equal(t, EncodeReport(r)[KeyReason], string(reason))
+		r.Current, r.BootID, r.Protocol = "1.9.0", "b", Protocol
+		assert.Equal(t, decode(t, asRead(EncodeReport(r))).Report.Reason, reason)
 	}
 	r = Report{ActiveID: "1", State: StateError, Message: "one\n two\x1b[31m " + strings.Repeat("é", 300)}
 	message := EncodeReport(r)[KeyMessage]

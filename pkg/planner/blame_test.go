@@ -63,6 +63,9 @@ func TestWhomAFailureCountsAgainst(t *testing.T) {
 				assert.Assert(t, failure != nil && failure.Count >= 1 && failure.RetryAfter.After(now), "the node backs off")
 				assert.Equal(t, len(failure.Broken) > 0, tc.version)
 				assert.DeepEqual(t, failure.Versions, []string{v2})
+				if tc.version {
+					assert.Equal(t, step.Change.Marks.Intent.Target, "", "what it runs is not the target")
+				}
 			}
 			assert.Equal(t, len(out.Stopped), 0)
 		})

@@ -355,6 +355,10 @@ func TestPlanWarns(t *testing.T) {
 	})
 	set.FitWindow = false
 	assert.Equal(t, len(planner.Plan(fleetOf([]fleet.Node{node("a", stageOf("x")), node("b")}), set).Warnings), 2)
+	// A group's window is its own, and one that is just as long as an update is too short.
+	set.Groups[0].Calendar, set.Groups[0].Soak = nightly(t, "0 8 * * *", time.Hour), time.Hour
+	assert.Equal(t, planner.Plan(fleetOf([]fleet.Node{node("a", stageOf("x")), node("b")}), set).Warnings[2],
+		"an update takes 1h0m0s in group canary, and no window of it is longer than 1h0m0s: it starts whenever one is open")
 }
 
 // A node that no group chooses is warned of; it goes by the fleet's rules, or waits, as the policy says.

@@ -189,6 +189,10 @@ func TestSlotsUnreadable(t *testing.T) {
 		assert.Equal(t, verdict(got), want)
 	}
 	assert.Equal(t, out.Wake, now.Add(30*time.Second), "it is read again")
+	for _, problem := range []string{"", "broken"} {
+		s.PolicyUnrecorded, s.SlotsProblem = true, problem
+		assert.Equal(t, planner.Plan(s, policy.DefaultSettings()).RecordPolicy, problem == "", "where the slots are, the policy is noted too")
+	}
 }
 
 // Slots whose node shows no disruption end by a write that makes an older cordon fail, then by release.

@@ -142,6 +142,12 @@ func TestEndOfAnAttempt(t *testing.T) {
 	retry := stepOf(t, node("a", draining, failedOnce(0, v2), with(func(n *fleet.Node) { n.Marks.Retry = true })), intent.ActRetry)
 	assert.Assert(t, retry.Change.DropRetry && retry.Change.Marks.Failure == nil && retry.Change.Marks.Disruption != nil)
 
+	tried := []marker.Attempt{{Outcome: marker.OutcomeFailed}, {Outcome: marker.OutcomeAbandoned}, {Outcome: marker.OutcomeUpdated}}
+	retry = stepOf(t, node("a", offered(v2), with(func(n *fleet.Node) { n.Marks.Retry, n.Marks.History = true, tried })), intent.ActRetry)
+	for i, counts := range []bool{true, false, true} {
+		assert.Equal(t, retry.Change.Marks.History[i].Retried, !counts, "the last attempt without success, and those before it, hold up none")
+	}
+
 	leave := stepOf(t, node("a", draining, unlabelled), intent.ActLeave)
 	assert.Assert(t, leave.Change.RemoveAll && leave.FreesSlot)
 }

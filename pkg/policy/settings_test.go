@@ -49,6 +49,7 @@ func TestSettings(t *testing.T) {
 		{"no version may fail anywhere", func(s *policy.Settings) { s.MaxFailed = policy.Percent(0) }, "maxFailed is 0", nil},
 		{"no time for a drain", func(s *policy.Settings) { s.Drain = 0 }, "drain.timeout is 0s", nil},
 		{"a wait back in time", func(s *policy.Settings) { s.Balancers.Wait = -1 }, "loadBalancers.wait is -1ns", []string{"drain.timeout"}},
+		{"a wait for all of the shortest drain", func(s *policy.Settings) { s.Drain, s.Balancers.Wait = 1, 1 }, "loadBalancers.wait is 1ns", []string{"drain.timeout"}},
 		{"a wait for all of the drain", func(s *policy.Settings) { s.Balancers.Wait = s.Drain }, "loadBalancers.wait is 30m0s", []string{"drain.timeout"}},
 		{"volumes back in time", func(s *policy.Settings) { s.Volumes.Wait = -1 }, "volumes.wait is -1ns", nil},
 		{"a grace that kubelets don't know", func(s *policy.Settings) { s.Eviction.GracePeriod = time.Second - 1 }, "drain.gracePeriod is 999.999999ms", nil},
@@ -179,10 +180,10 @@ func TestMistakes(t *testing.T) {
 
 // A word with a typing error is told with the one that was probably meant, and a word of one's own with none.
 func TestNearest(t *testing.T) {
-	known := []string{"maxUnavailable", "maxLost", "maxFailed", "soak", "", "In", "NotIn", "stageOutsideWindows"}
+	known := []string{"maxUnavailable", "maxLost", "maxFailed", "soak", "", "In", "NotIn", "stageOutsideWindows", "xxy"}
 	for word, want := range map[string]string{
 		"maxUnavailabel": "maxUnavailable", "maxunavailable": "maxUnavailable", "maxUnavail": "", "MaxLost": "maxLost", "max_lost": "maxLost",
-		"maxFail": "maxFailed", "saok": "soak", "osak": "soak", "soaks": "soak", "so": "", "soak": "soak", "in": "In", "notin": "NotIn", "": "", "retry": "", "spec": "",
+		"maxFail": "maxFailed", "saok": "soak", "osak": "soak", "soaks": "soak", "so": "", "soak": "soak", "in": "In", "notin": "NotIn", "": "", "retry": "", "xxx": "xxy", "spec": "",
 		"stageOutsideWinxxxx": "stageOutsideWindows", "stageOutsideWixxxxx": "",
 	} {
 		assert.Equal(t, policy.Nearest(word, known), want, word)

@@ -325,6 +325,8 @@ func TestDecideReboot(t *testing.T) {
 		{"which was told", []change{affirmed, asked(next.CommandActivate, "t2"), repositoryDown, just, with(func(v *next.View) {
 			v.Report.Reason, v.Report.Message = marker.ReasonRepositoryUnavailable, "Metadata error"
 		})}, "wait"},
+		{"which lasts until half a minute after it", []change{affirmed, asked(next.CommandActivate, "t2"), repositoryDown,
+			with(func(v *next.View) { v.Asked.At = v.Now.Add(-30 * time.Second) })}, "ask activate"},
 		{"which passes: activate again", []change{affirmed, asked(next.CommandActivate, "t2"), repositoryDown}, "ask activate"},
 		{"but not for longer than the intent", []change{affirmed, asked(next.CommandActivate, "t2"), repositoryDown, with(func(v *next.View) { v.Intent.Until = v.Now.Add(2 * time.Minute) })}, "say error: activating 1.2.0: Metadata error"},
 		{"another version was written behind its back, and the host's record does not say so", []change{host(next.HostStaged, overwritten), affirmed, asked(next.CommandActivate, "t1")},

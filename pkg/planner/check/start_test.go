@@ -13,6 +13,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/planner/check"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/planner/lifecycle"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy/window"
 )
 
 // A pause says whether the fleet or which of its groups is paused, and why (S9).
@@ -29,6 +30,18 @@ func TestPaused(t *testing.T) {
 	assert.Equal(t, paused(), "the fleet is paused: no reason given")
 	g.Pause.InFlight = policy.Return
 	assert.Equal(t, paused(), "group canary is paused: a fair", "the one that uncordons more")
+}
+
+// A calendar that never opens again says so: there is no moment to wait for (S9).
+func TestWindowThatNeverOpens(t *testing.T) {
+	now := time.Date(2026, 9, 20, 10, 0, 0, 0, time.UTC)
+	rules := policy.DefaultSettings().Rules
+	rules.Calendar.Windows, rules.StageOutside = []window.Window{{}}, false
+	w := check.WindowAt(&rules, now, func() time.Duration { return 0 })
+	for _, r := range []plan.Refusal{w.Disrupt, w.Stage} {
+		assert.Equal(t, r.Message.String(), "the window is closed and does not open again within years")
+		assert.Assert(t, r.Again.IsZero())
+	}
 }
 
 // A node that everything refuses reads the refusals in the order of the checks: what holds for all comes before what holds

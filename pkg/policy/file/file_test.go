@@ -62,6 +62,9 @@ func TestMistakes(t *testing.T) {
 		{"a hold that isn't allowed", "version: 1\nversions: {allow: 1.26.x, hold: 1.27.0}\n", "line 2: versions.hold is 1.27.0, which versions.allow does not allow: nothing would ever start"},
 		{"neither finish nor return", "version: 1\nwhenWindowCloses: stop\n", `line 2: whenWindowCloses is "stop": give finish or return`},
 		{"a pause without a word", "version: 1\npause: {inFlight: return}\n", "line 2: pause.reason is missing: say why"},
+		{"values that an operator takes none of", "version: 1\ngroups: [{name: a, nodeSelector: {matchExpressions: [{key: a, operator: Exists, values: [b]}]}}]\n",
+			"line 2: groups[0].nodeSelector.matchExpressions[0].values is given, but operator Exists takes no values: take it out"},
+		{"a file that is too long", "version: 1\n" + strings.Repeat("#", 512<<10-10), "the policy is longer than 524288 bytes"},
 		{"a pause with an empty one", "version: 1\npause: {reason: ''}\n", "line 2: pause.reason is missing: say why"},
 		{"a topology without a limit", "version: 1\ntopology: [{key: zone}]\n", "line 2: topology[0] has no limit: give maxUnavailable, maxDomains, or both"},
 		{"a group that chooses nothing by mistake", "version: 1\ngroups: [{name: a}]\n", "line 2: groups[0].nodeSelector is missing: give one; {} chooses every node"},
@@ -132,6 +135,13 @@ groups:
 	group.WaitFor, group.Leave, group.Force, group.Predict, group.PerHour = nil, []policy.PodSelector{{Namespace: "storage"}}, false, false, 50
 	assert.DeepEqual(t, set.Groups[0].Eviction, group)
 	assert.Equal(t, set.Groups[0].Drain, time.Hour)
+}
+
+// A topology that limits the zones alone limits no nodes, and a file may be as long as it may be.
+func TestTopology(t *testing.T) {
+	set, err := decode("version: 1\ntopology: [{key: zone, maxDomains: 1}]\n" + strings.Repeat("#", 512<<10-50))
+	assert.NilError(t, err)
+	assert.DeepEqual(t, set.Topology, []policy.Topology{{Key: "zone", MaxDomains: 1, MaxUnavailable: policy.Unlimited}}, limits)
 }
 
 // What the fleet's rules say of load balancers and autoscalers holds for a group, but for what the group says itself.

@@ -77,6 +77,7 @@ func TestMistakesInOneLine(t *testing.T) {
 	assert.Error(t, err, `line 2: soak "5" is no duration: give one such as 90s, 30m or 4h (and 1 more mistake)`)
 	_, err = decode("version: 1\n" + strings.Repeat("long", 200) + ": 1\nsoak: 5\n")
 	assert.Assert(t, len(err.Error()) < 200, "%s", err)
+	assert.Equal(t, len(file.Lines(err)[0]), len("line 2: ")+400, "a mistake that quotes much is cut")
 	assert.Assert(t, strings.HasSuffix(err.Error(), " (and 1 more mistake)"), "%s", err)
 	_, err = decode("version: 1\n\"so\\nak\": 1m\n")
 	assert.Error(t, err, "line 2: there is no field so ak: the nearest is soak")
