@@ -11,7 +11,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 )
 
-// carryOut does what the plan says, in the order of policy.Work. It returns the first error that isn't one node's; tasks
+// carryOut does what the plan says, in the order of plan.Work. It returns the first error that isn't one node's; tasks
 // after a failed one were done all the same.
 func (t *Term) carryOut(ctx context.Context, s fleet.Snapshot, out plan.Plan) error {
 	var first error

@@ -34,6 +34,7 @@ type rememberingApps struct {
 	r remembering
 }
 
+// DaemonSets returns a client whose Get remembers what it found.
 func (a rememberingApps) DaemonSets(namespace string) typedapps.DaemonSetInterface {
 	return rememberingDaemonSets{a.AppsV1Interface.DaemonSets(namespace), a.r, namespace}
 }

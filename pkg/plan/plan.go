@@ -11,8 +11,8 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
 
-// Outcome is a plan: what to do now, and why every other managed node waits. It is a value: it can be
-// printed, tested, logged and counted.
+// Plan is what to do now, and why every other managed node waits. It is a value: it can be printed, tested, logged and
+// counted.
 type Plan struct {
 	// Time is when it was made, and Policy what by. Both, Budgets, Groups, and the groups of Nodes are filled in where a
 	// plan is shown: a pass needs none of them.
@@ -130,7 +130,7 @@ func (c *Change) Diff(stands map[string]string) map[marker.Key]*string {
 	return diff
 }
 
-// Standing is one managed node in a plan.
+// Decision is what holds for one managed node.
 type Decision struct {
 	Node    string       `json:"node"`
 	UID     string       `json:"-"`

@@ -83,6 +83,7 @@ func (s Step) Shown() (Shown, bool) {
 	return LastShown(&s.Change.Marks)
 }
 
+// TakenOut returns what is said of a cordon.
 func TakenOut(target string) string { return "taken out of service for " + target }
 
 // endedSince reports whether the node's last attempt ended at that moment or later.
