@@ -101,6 +101,20 @@ func TestWhatALostNodeSaysOfItsVersion(t *testing.T) {
 	}
 }
 
+// A Lost node that is well by its kubelet's word counts against its version until it was so for a whole soak, whatever
+// its agent says; after that it doesn't.
+func TestWhatALostNodeSaysInItsSoak(t *testing.T) {
+	for ago, stopped := range map[time.Duration]bool{time.Second: true, time.Hour: false} {
+		set := policy.DefaultSettings()
+		set.MaxFailed = policy.Count(1)
+		lies := node("a", verifying(ago), issued(2*time.Hour), with(func(n *fleet.Node) { n.Marks.Report.BootID = "b3" }))
+		out := planner.Plan(fleetOf([]fleet.Node{lies, node("b", prepared), node("c")}, "a"), set)
+		got, _ := find(t, out, "a")
+		assert.Equal(t, got.Phase, intent.PhaseLost)
+		assert.Equal(t, len(out.Stopped) > 0, stopped, "%s", out)
+	}
+}
+
 func activated(n *fleet.Node) { n.Marks.Report.ActivatedID = n.Marks.Intent.ID }
 
 // A successor that finds a drain whose time was over before it led evicts nothing more and gives the node back, and that

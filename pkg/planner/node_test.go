@@ -243,6 +243,9 @@ func TestWake(t *testing.T) {
 		{"others keep it out of service for so long that it counts no more", fleetWide, []change{notReady, awaySince(50 * time.Minute)}, 10 * time.Minute},
 		{"a deadline of staging", fleetWide, []change{preparing, issued(time.Minute)}, 44 * time.Minute},
 		{"a deadline that may fire soon", fleetWide, []change{preparing, issued(time.Hour), firstLook}, time.Second},
+		{"a window that closes, for what waits for room to stage in it", func(s *policy.Settings) {
+			s.Calendar, s.StageOutside, s.MaxStaging = nightly(t, "0 8 * * *", 4*time.Hour), false, 0
+		}, []change{offered(v2)}, 2 * time.Hour},
 		{"an obstacle is looked at again", fleetWide, []change{prepared, found(time.Minute, fleet.ObstacleBudget, 20*time.Second)}, 20 * time.Second},
 		{"the next eviction pass", fleetWide, []change{draining, drain(fleet.Drain{Remaining: 1, Waiting: "x", Next: now.Add(2 * time.Second)})}, 2 * time.Second},
 		{"the end of a drain", fleetWide, []change{draining, drains}, 29 * time.Minute},

@@ -83,6 +83,13 @@ func TestStart(t *testing.T) {
 			map[string]string{"b": "Cordon Cordoned"}},
 		{"an interrupted start goes first", limit(1, 10, 1), []fleet.Node{node("a", prepared), node("b", prepared), node("c")}, []string{"b"},
 			map[string]string{"a": "wait UnavailableLimit", "b": "Cordon Cordoned"}},
+		{"also where one alone can go", limit(3, 10, 1), []fleet.Node{node("a", prepared), node("b", prepared), node("c", cordoned)}, []string{"b"},
+			map[string]string{"a": "wait OnlySchedulableNode", "b": "Cordon Cordoned"}},
+		{"nodes that aren't managed come and go", limit(1, 10, 1), []fleet.Node{{Name: "0", UID: "uid-0", Ready: true}, node("a", prepared), node("c")}, nil,
+			map[string]string{"a": "Cordon Cordoned"}},
+		{"builds of one version are as old as each other", limit(1, 10, 1),
+			[]fleet.Node{node("a", prepared, runs(v1+"+c")), node("b", prepared, runs(v1+"+b")), node("c", prepared), node("d", prepared, runs(v1+"+a"))}, nil,
+			map[string]string{"a": "Cordon Cordoned", "b": "wait UnavailableLimit", "c": "wait UnavailableLimit", "d": "wait UnavailableLimit"}},
 		{"a lowered limit takes a slot that isn't used yet", limit(1, 10, 1), []fleet.Node{node("a", draining), node("b", prepared), node("c")}, []string{"a", "b"},
 			map[string]string{"a": "Drain Draining", "b": "Fence SlotUnused"}},
 

@@ -160,6 +160,15 @@ func TestPodsThatAreNotReadyAfterTheSoak(t *testing.T) {
 	assert.Equal(t, standing.Act, intent.ActCordon)
 }
 
+// Pods that a policy wanted, and that were seen not to be well, keep no node back once another policy doesn't (S7).
+func TestPodsThatNoPolicyWantsAnyMore(t *testing.T) {
+	standing, _ := planOf(t, func(*policy.Settings) {}, back(v2), issued(2*time.Hour), looked(fleet.Checked{For: fleet.CheckPods, Problem: "p"}))
+	assert.Equal(t, verdict(standing), "Returning Return Uncordoned")
+	s := policy.DefaultSettings()
+	out := planner.Plan(fleetOf([]fleet.Node{node("a", back(v2), issued(2*time.Hour), looked(fleet.Checked{For: fleet.CheckPods, Problem: "p"})), node("b")}, "a"), s)
+	assert.Equal(t, out.LostUncounted, 0)
+}
+
 // Workloads are held against a version only if they were seen, and while no other node is out of service: its pods may
 // be those that are missing. So one slow host doesn't stop the version for the whole fleet (L3).
 func TestWorkloadsAndWhoIsToBlame(t *testing.T) {
