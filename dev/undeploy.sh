@@ -33,7 +33,7 @@ managed=$(labelled)
 controller=$("$kubectl" -n "$namespace" get deployment update-operator-controller --ignore-not-found -o name)
 [ -n "$controller" ] || managed=
 
-# Nobody else takes back what was done to the nodes. Where nothing was, as after an interrupted deletion, nobody needs to.
+# Only the controller takes back what was done to the nodes. Where nothing was done it isn't needed.
 if [ -n "$marked$managed" ] &&
 	! "$kubectl" -n "$namespace" wait --for=condition=Available deployment/update-operator-controller --timeout="${PATIENCE:-5m}"; then
 	echo "undeploy: no controller is there to uncordon the nodes; if the operator is gone already, 'kubectl bottlerocket clean --all' takes back what it left" >&2

@@ -196,7 +196,7 @@ func TestCallsAreFound(t *testing.T) {
 	assert.NilError(t, err)
 	assert.Equal(t, len(wrong), 2)
 
-	// Through files, as the repository is checked: who may do what.
+	// Through files, as the repository is checked: which folder may do what.
 	dir := t.TempDir()
 	assert.NilError(t, os.WriteFile(dir+"/a.go", []byte(`package a; import ("os"; "time"); func f() { _ = time.Now(); os.Exit(1) }`), 0o600))
 	for folder, want := range map[string]int{"pkg/policy": 2, "pkg/kube": 1, "cmd/a": 0, "dev/a": 0} {

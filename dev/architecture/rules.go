@@ -74,8 +74,8 @@ var impure = map[string][]string{
 	"fmt":  {"Print", "Printf", "Println", "Scan", "Scanf", "Scanln"},
 }
 
-// process are calls that belong to commands: who ends the process, or reads its environment, decides
-// for everybody.
+// process are calls that belong to commands: a package that ends the process, or reads its environment,
+// decides for all others.
 var process = map[string][]string{
 	"os":      {"Exit", "Getenv", "LookupEnv", "Environ", "ExpandEnv", "Setenv", "Unsetenv"},
 	"syscall": {"Exit", "Getenv", "Environ"},
@@ -91,7 +91,7 @@ const (
 var unlinked = map[string][]string{
 	// The agent runs on every node, and each of them would pay for it in memory.
 	agentCommand: {"k8s.io/kubectl", "k8s.io/client-go/kubernetes"},
-	// The plugin runs on people's own machines. It is no part of the operator and decides nothing: all that pkg/planner
+	// The plugin runs on users' own machines. It is no part of the operator and decides nothing: all that pkg/planner
 	// plans by goes through budgets and checks. How one node is cleaned is in pkg/planner/lifecycle.
 	pluginCommand: {Module + "/pkg/planner/budget", Module + "/pkg/planner/check", Module + "/pkg/controller", Module + "/pkg/drain",
 		Module + "/pkg/agent", Module + "/pkg/authorizer", Module + "/pkg/platform", Module + "/dev", "k8s.io/kubectl"},
@@ -99,7 +99,7 @@ var unlinked = map[string][]string{
 	"pkg/authorizer": {Module + "/pkg/policy", Module + "/pkg/plan", Module + "/pkg/planner", Module + "/pkg/fleet"},
 }
 
-// reserved are modules that only one folder imports, by who may: kubectl and what its plugins are made of
+// reserved are modules that only one folder imports, with that folder: kubectl and what its plugins are made of
 // are heavy, and what makes the image and what it holds beside the commands isn't theirs.
 var reserved = map[string]string{
 	"k8s.io/kubectl":                         "pkg/drain",

@@ -98,7 +98,7 @@ func (f *bigFleet) watchRest(b *testing.B, c *controllerProcess, most func() int
 	c.Stop(10 * time.Second)
 }
 
-// labelled measures the first minutes after somebody has labelled all nodes: no agent runs yet, and each
+// labelled measures the first minutes after all nodes were labelled: no agent runs yet, and each
 // node gets its first intent.
 func (f *bigFleet) labelled(b *testing.B) {
 	body := fmt.Appendf(nil, `{"metadata":{"labels":{%q:"2.0.0"}}}`, marker.KeyInterfaceVersion)

@@ -3,7 +3,7 @@
 //
 // Figures are printed as metrics of Go benchmarks, and no time and hardly a size fails anything: machines
 // differ. What is wrong whatever the machine fails: a request at rest that should not be, bytes that an
-// agent gets for somebody else's node, a node that isn't updated, a report that isn't written; and, since
+// agent gets for another node, a node that isn't updated, a report that isn't written; and, since
 // memory differs little between machines, a proxy that takes more of it for its agents than it may.
 //
 // It holds benchmarks alone; nothing imports it. It imports the packages of dev, client-go, and of the

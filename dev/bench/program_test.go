@@ -18,7 +18,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/simcluster"
 )
 
-// controllerUser is who the controller is for the API server.
+// controllerUser is the controller's name for the API server.
 const controllerUser = "bench-controller"
 
 // operator is bottlerocket-update-operator, built as the image has it.
@@ -77,9 +77,9 @@ func (c *controllerProcess) awaitReady(b *testing.B) {
 	awaitReady(b, "the controller", c.Process, c.url, c.log)
 }
 
-func awaitReady(b *testing.B, who string, p *process.Process, url, log string) {
+func awaitReady(b *testing.B, program string, p *process.Process, url, log string) {
 	b.Helper()
-	assert.NilError(b, simcluster.Await(b.Context(), who+" is ready", time.Minute, func() (bool, error) {
+	assert.NilError(b, simcluster.Await(b.Context(), program+" is ready", time.Minute, func() (bool, error) {
 		if !p.Running() {
 			return false, p.Wait()
 		}

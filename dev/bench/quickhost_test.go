@@ -72,7 +72,7 @@ func (h *quickHost) Start(_ context.Context, c next.Command) error {
 		h.boot(h.host.Staged)
 		return nil
 	default:
-		return errors.Errorf("nobody should ask for %q here", c)
+		return errors.Errorf("no request for %q is expected here", c)
 	}
 	h.host.Last = last
 	return nil

@@ -16,7 +16,7 @@ import (
 	"gotest.tools/v3/assert"
 )
 
-// auditLog is the API server's own word on who asked it for what.
+// auditLog is the API server's own record of its requests.
 type auditLog struct {
 	path string
 	from int64
@@ -69,16 +69,16 @@ func (a *auditLog) count(b *testing.B, user string) map[request]int {
 }
 
 // reportRequests reports how many requests came in d, and fails where one is of no kind that may be.
-func reportRequests(b *testing.B, who string, got map[request]int, d time.Duration, may ...request) {
+func reportRequests(b *testing.B, program string, got map[request]int, d time.Duration, may ...request) {
 	b.Helper()
 	all := 0
 	for _, kind := range slices.Sorted(maps.Keys(got)) {
 		all += got[kind]
 		if !slices.Contains(may, kind) {
-			b.Errorf("%s at rest: %d times %q in %s", who, got[kind], kind, d)
+			b.Errorf("%s at rest: %d times %q in %s", program, got[kind], kind, d)
 		}
 	}
-	b.Logf("%s at rest, %s: %s", who, d, kinds(got))
+	b.Logf("%s at rest, %s: %s", program, d, kinds(got))
 	b.ReportMetric(float64(all)/d.Minutes(), "requests/min")
 }
 

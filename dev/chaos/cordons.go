@@ -1,18 +1,18 @@
 package chaos
 
 // cordons (S5): the operator records what stood there before its cordon, takes back its own cordon alone,
-// and in the end every node is as people left it.
+// and in the end every node is as its users left it.
 func cordons(s *story) {
 	for _, name := range sortedNodes(s.nodes) {
-		people := false
+		cordoned := false
 		for _, st := range s.nodes[name] {
 			b, a := st.before, st.after
 			if st.first {
-				people = a.unschedulable
+				cordoned = a.unschedulable
 				continue
 			}
 			if !st.hole() && !isOperator(st.by) && (a.unschedulable != b.unschedulable || st.patch.cordons) {
-				people = a.unschedulable
+				cordoned = a.unschedulable
 			}
 			d := b.marks().Disruption
 			switch {
@@ -32,6 +32,6 @@ func cordons(s *story) {
 		if !end.unschedulable {
 			s.figures.NodesScheduled++
 		}
-		s.check(end.unschedulable == people, name, s.terms.Rest.To, "ends cordoned: %t; people had it cordoned: %t", end.unschedulable, people)
+		s.check(end.unschedulable == cordoned, name, s.terms.Rest.To, "ends cordoned: %t; users had it cordoned: %t", end.unschedulable, cordoned)
 	}
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // drained (S2): a reboot is asked only of a node that is cordoned and empty at that moment. Of a pod that
-// was bound after the controller's last look it could not know. A node that was rebooted by somebody else
+// was bound after the controller's last look it could not know. A node that was rebooted by another program
 // since its cordon has nothing to lose any more.
 func drained(s *story) {
 	for _, st := range s.nodes.all() {

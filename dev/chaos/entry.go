@@ -77,7 +77,7 @@ func (e *Entry) dry() bool { return strings.Contains(e.RequestURI, "dryRun=All")
 
 func (e *Entry) succeeded() bool { return e.Answer.Code >= 200 && e.Answer.Code < 300 }
 
-// uncertain reports whether nobody knows what became of a write.
+// uncertain reports whether the outcome of a write is unknown.
 func (e *Entry) uncertain() bool { return e.writes() && (e.Answer.Code >= 500 || e.Answer.Code == 0) }
 
 // resource has its subresource behind a slash, as in a role.

@@ -1,6 +1,6 @@
 package chaos
 
-// holes: what the log lacks is explained by an outage, or by a write whose fate nobody knew. Without that
+// holes: what the log lacks is explained by an outage, or by a write whose outcome is unknown. Without that
 // the judge would judge by a log that can't be trusted.
 func holes(s *story) {
 	for _, name := range sortedNodes(s.nodes) {

@@ -63,7 +63,7 @@ func TestBrokenPromises(t *testing.T) {
 			t.entry("system:node:a", "patch", "pods", "pod-a", nil, t.pods["pod-a"]).Object.Namespace = "default"
 			t.look("b")
 		}), "busy", w[at(w, "evict")].do), nil},
-		{"nobody looked", []string{"S2"}, without(w, "look"), nil},
+		{"the last look for pods is missing", []string{"S2"}, without(w, "look"), nil},
 		{"a reboot is asked of a node that is not cordoned", []string{"S2", "S3"}, before(w, "reboot", func(t *tape) { t.patch(human, "a", nil, no) }), nil},
 		{"a reboot is asked without a disruption", []string{"S2", "S5"}, before(w, "reboot", func(t *tape) {
 			t.command("a", map[marker.Key]string{marker.KeyDisruption: ""}, nil)
@@ -94,7 +94,7 @@ func TestBrokenPromises(t *testing.T) {
 			t.entry(agentAccount, "get", "nodes", "a", nil, nil)
 		}), nil},
 
-		{"somebody's cordon is taken away", []string{"S5"}, instead(before(w, "slot", func(t *tape) { t.patch(human, "a", nil, yes) }), "cordon", func(t *tape) {
+		{"a user's cordon is taken away", []string{"S5"}, instead(before(w, "slot", func(t *tape) { t.patch(human, "a", nil, yes) }), "cordon", func(t *tape) {
 			t.command("a", map[marker.Key]string{marker.KeyDisruption: t.disruption(true, false), marker.KeyRebootFrom: "boot-1-a"}, nil)
 		}), nil},
 		{"what stood before is recorded wrongly", []string{"S5"}, before(w, "slot", func(t *tape) { t.patch(human, "a", nil, yes) }), nil},
@@ -147,7 +147,7 @@ func TestBrokenPromises(t *testing.T) {
 			}
 		}), nil},
 
-		{"a write that nobody logged", []string{"log"}, instead(w, "staged", lost(w[at(w, "staged")])), nil},
+		{"a write that is not in the log", []string{"log"}, instead(w, "staged", lost(w[at(w, "staged")])), nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			nodes := []string{"a"}
@@ -182,7 +182,7 @@ func TestHoles(t *testing.T) {
 			assert.Equal(t, len(v.Violations), 0, "%v", v.Violations)
 		})
 	}
-	t.Run("a write whose fate nobody knew", func(t *testing.T) {
+	t.Run("a write whose outcome is unknown", func(t *testing.T) {
 		stages := instead(w, "staged", func(t *tape) {
 			lost(w[at(w, "staged")])(t)
 			t.entry(proxyAccount, "patch", "nodes", "a", nil, nil).Answer.Code = 504

@@ -34,7 +34,7 @@ func (w *world) leader(ctx context.Context) (string, error) {
 	return pod, nil
 }
 
-// hit strikes, over and over until somebody was hit: the leader, or one of the pods of a component that
+// hit tries again until a process was hit: the leader, or one of the pods of a component that
 // run now.
 func (w *world) hit(ctx context.Context, s Strike, component string, strike func(match func(*corev1.Pod) bool) int) (string, error) {
 	name := ""

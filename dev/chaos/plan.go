@@ -46,14 +46,14 @@ type Strike struct {
 	Fault Fault
 	// After is the pause before it, Hold how long it lasts where that is a choice.
 	After, Hold time.Duration
-	// Target chooses whom it hits, where there is a choice.
+	// Target chooses what it hits, where there is a choice.
 	Target int
 }
 
 // Plan is what strikes, side by side.
 type Plan struct{ Platform, Operator []Strike }
 
-// leaseDuration is that of the controllers; whoever is paused is paused for longer.
+// leaseDuration is that of the controllers; a process that is paused is paused for longer.
 const leaseDuration = 3 * time.Second
 
 // Draw draws a plan in which each fault strikes times times.

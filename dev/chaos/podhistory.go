@@ -125,7 +125,7 @@ func (h *podHistory) remove(e *Entry) {
 	}
 }
 
-// list takes in who is on a node, and who isn't any more.
+// list takes in which pods are on a node, and which aren't any more.
 func (h *podHistory) list(e *Entry) {
 	node := nodeOf(e.RequestURI)
 	var list corev1.PodList

@@ -4,9 +4,8 @@ package chaos
 // two processes, and once more by chance.
 const maxRefusals = 3
 
-// refusals: whoever was refused because somebody else had written looks again, and doesn't try the same
-// once more from what it knew. A watch may be behind for long, and that would be a request every few
-// milliseconds.
+// refusals: a process whose write was refused, as another client had written, looks again before it
+// retries. A watch may be behind for long, and a retry from it would be a request every few milliseconds.
 func refusals(s *story) {
 	type attempt struct{ by, node, version string }
 	refused := map[attempt]int{}

@@ -46,7 +46,7 @@ func TestCutNetwork(t *testing.T) {
 	frozen, mend := r.cut()
 	assert.Equal(t, frozen, 1)
 	assert.ErrorContains(t, says(stands, "during", 200*time.Millisecond), "timeout")
-	// The system takes the connection; nobody serves it.
+	// The system takes the connection; no server answers on it.
 	fresh, err := net.Dial("tcp", address)
 	if err == nil {
 		defer fresh.Close()

@@ -156,7 +156,7 @@ func (w *world) start(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	work.Close() // nobody counts here: an API server that is away would be the workload's end
+	work.Close() // no workload is measured here: an API server that is away would be the workload's end
 	for _, args := range [][]string{
 		{"cordon", w.cordoned()},
 		{"-n", simcluster.Namespace, "scale", "deployment/update-operator-controller", "--replicas=2"},
@@ -176,7 +176,7 @@ func (w *world) start(ctx context.Context) (err error) {
 	return w.AwaitOperator(within, startWithin, true)
 }
 
-// cordoned is the node that somebody cordoned before the operator came.
+// cordoned is the node that a user cordons before the operator is installed.
 func (w *world) cordoned() string {
 	return fmt.Sprintf("node-%d", 1+w.config.Seed%uint64(w.config.Nodes))
 }
@@ -260,7 +260,7 @@ func (w *world) rollOut(ctx context.Context, over <-chan struct{}) error {
 	}
 }
 
-// atRest reports whether all nodes are at rest on the newest version. The error says who isn't.
+// atRest reports whether all nodes are at rest on the newest version. The error names one that isn't.
 func (w *world) atRest(ctx context.Context) (bool, error) {
 	list, err := w.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {

@@ -192,7 +192,7 @@ func (t *tape) look(node string, hidden ...string) {
 	t.now = t.now.Add(10 * time.Millisecond)
 }
 
-// show is somebody's list of all nodes.
+// show is a client's list of all nodes.
 func (t *tape) show() {
 	list := corev1.NodeList{TypeMeta: metav1.TypeMeta{Kind: "NodeList"}}
 	for _, n := range t.nodes {

@@ -1,6 +1,6 @@
 package controlplane
 
-// auditPolicy records who did what to which object and how it was answered, for
+// auditPolicy records which user did what to which object and how it was answered, for
 // writes and reads alike, once per request: when it is answered, and for a
 // watch also when it begins.
 const auditPolicy = `apiVersion: audit.k8s.io/v1

@@ -57,7 +57,7 @@ func TestAnAuthorityThatCantBeReadIsMadeAnew(t *testing.T) {
 	assert.NilError(t, os.WriteFile(filepath.Join(dir, "ca.crt"), other.pem, 0o600))
 	anew, err := keptAuthority(dir)
 	assert.NilError(t, err)
-	pair, err := anew.client("someone", nil)
+	pair, err := anew.client("user", nil)
 	assert.NilError(t, err)
 	roots := x509.NewCertPool()
 	content, err := os.ReadFile(filepath.Join(dir, "ca.crt"))

@@ -27,7 +27,7 @@ type Options struct {
 // says where they are. What is there and was built from the same pins by the
 // same Go release is taken as it is, without running a command. Several
 // processes may call it at the same time: one builds, the others wait, and
-// nobody ever sees a half-written program.
+// none ever sees a half-written program.
 func Build(ctx context.Context, o Options) (Binaries, error) {
 	b, err := newBuild(o)
 	if err != nil {

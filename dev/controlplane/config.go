@@ -24,7 +24,7 @@ type Config struct {
 	AuthorityDir string
 
 	// ControllerManager and Scheduler run those programs too. Without the
-	// controller manager nobody makes service accounts, so the API server then
+	// controller manager no service accounts are made, so the API server then
 	// runs without ServiceAccount admission.
 	ControllerManager bool
 	Scheduler         bool

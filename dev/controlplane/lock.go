@@ -10,7 +10,7 @@ import (
 	"github.com/pkg/errors"
 )
 
-// lockPoll is how often a lock that somebody else holds is tried again.
+// lockPoll is how often a lock that another process holds is tried again.
 const lockPoll = 100 * time.Millisecond
 
 // TryLock takes the lock of a file, made if needed. It returns nil if another

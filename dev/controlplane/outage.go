@@ -29,7 +29,7 @@ func (c *ControlPlane) StopAPIServer() {
 }
 
 // PauseAPIServer stops the API server in the middle of what it does, until ResumeAPIServer. Its
-// connections stay open and nobody answers on them.
+// connections stay open and are not answered.
 func (c *ControlPlane) PauseAPIServer() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 	"github.com/pkg/errors"
 )
 
-// certLife is longer than anybody plays with a cluster.
+// certLife is longer than any simulated cluster runs.
 const certLife = 365 * 24 * time.Hour
 
 // authority is the certificate authority of one cluster.

@@ -24,7 +24,7 @@ func (c *ControlPlane) awaitDefaults(ctx context.Context) error {
 // its copy of the cluster's certificate authority.
 func (c *ControlPlane) AwaitNamespace(ctx context.Context, client kubernetes.Interface, namespace string) error {
 	if c.controllerManager == nil {
-		return errors.New("without a controller manager nobody fills a namespace")
+		return errors.New("without a controller manager a namespace is never filled")
 	}
 	ctx, cancel := context.WithTimeout(ctx, readyWithin)
 	defer cancel()

@@ -407,7 +407,7 @@ func (w *world) reaches(t *testing.T, is func(n fleet.Node) bool, phases ...inte
 
 func anyNode(fleet.Node) bool { return true }
 
-// dump shows what people would look at.
+// dump prints what a user would look at.
 func (w *world) dump(t *testing.T) {
 	ctx := context.WithoutCancel(t.Context())
 	for _, args := range [][]string{

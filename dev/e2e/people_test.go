@@ -11,9 +11,9 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 )
 
-// Somebody drains a node in the middle of a rollout, while another one is updated: it stays theirs, and cordoned, until
-// they say otherwise (S5). Meanwhile it counts as one that is out of service, so nobody else goes (S1).
-func TestSomebodyDrains(t *testing.T) {
+// A user drains a node in the middle of a rollout, while another one is updated: it stays cordoned until the user
+// uncordons it (S5). Meanwhile it counts as out of service, so no other node starts (S1).
+func TestUserDrains(t *testing.T) {
 	w := inWorld(t)
 	boots, asked := w.machines()
 	home := w.home(t)
@@ -27,7 +27,7 @@ func TestSomebodyDrains(t *testing.T) {
 	}
 	_, err := w.Kubectl(t.Context(), "drain", theirs, "--ignore-daemonsets", "--delete-emptydir-data", "--timeout=2m")
 	assert.NilError(t, err)
-	await(t, "theirs is updated and still cordoned, and the last one waits for people", func() (bool, error) {
+	await(t, "the user's node is updated and still cordoned, and the last one waits for it", func() (bool, error) {
 		nodes, err := w.views(t.Context())
 		for _, n := range nodes {
 			switch n.Name {

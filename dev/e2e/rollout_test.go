@@ -99,7 +99,7 @@ func uids(pods []corev1.Pod) map[string]bool {
 }
 
 // A planned rollout: every node is updated with one reboot, those that carry the operator and DNS too, and
-// nobody who uses the cluster notices (L1, S1, S3, S7).
+// no workload of the cluster is disturbed (L1, S1, S3, S7).
 func TestRollout(t *testing.T) {
 	w := inWorld(t)
 	boots, asked := w.machines()

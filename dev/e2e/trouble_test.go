@@ -20,7 +20,7 @@ func (w *world) isnt(t *testing.T, name string) func(fleet.Node) bool {
 }
 
 // The power of the controller's node is cut while another node drains: what was begun is finished by
-// whoever leads next (S1, S3, L1).
+// the next leader (S1, S3, L1).
 func TestPowerCutOfTheController(t *testing.T) {
 	w := inWorld(t)
 	boots, asked := w.machines()
@@ -37,7 +37,7 @@ func TestPowerCutOfTheController(t *testing.T) {
 }
 
 // A node that boots the old version is given back and remembered; the others go on. It is tried again when
-// somebody says so.
+// a user asks for it.
 func TestRollback(t *testing.T) {
 	w := inWorld(t)
 	bad := w.other(t)

@@ -110,7 +110,7 @@ func ended(end *corev1.ContainerStateTerminated) string {
 	return fmt.Sprintf("exit status %d, %s %s", end.ExitCode, end.Reason, end.Message)
 }
 
-// nodes: S1, by what everybody can see.
+// nodes: S1, by what any client can see.
 func (x *watcher) nodes(ctx context.Context, w *world) {
 	nodes, err := w.views(ctx)
 	if err != nil {

@@ -25,7 +25,7 @@ func (h *Host) goesDown(now time.Time) bool {
 	return !h.off && !h.rebootAt.IsZero() && !now.Before(h.rebootAt)
 }
 
-// rebootDue is goesDown for the ones who have an answer to deliver first.
+// rebootDue is goesDown for callers that have an answer to deliver first.
 func (h *Host) rebootDue() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

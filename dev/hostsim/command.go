@@ -60,8 +60,8 @@ type outcome struct {
 	flip bool
 }
 
-// locked tells whether the update lock is held. A foreign command of F1 takes it here, just in front
-// of the one who asked.
+// locked reports whether the update lock is held. A foreign command of F1 takes it here, just before
+// the command that asks.
 func (h *Host) locked(now time.Time) bool {
 	if h.pending == nil && !h.holds(F2, now, lockIsLost) {
 		if f, ok := h.strike(F1, now, nil); ok {
@@ -367,7 +367,7 @@ func (h *Host) clock(t time.Time) time.Time {
 	return t
 }
 
-// Foreign starts a command as somebody else on the host would, past every fault of the API. The text
+// Foreign starts a command as another program on the host would, past every fault of the API. The text
 // of a refusal comes back as the error.
 func (h *Host) Foreign(c Command) error {
 	h.mu.Lock()
@@ -387,7 +387,7 @@ func (h *Host) Foreign(c Command) error {
 }
 
 // ApplyOutside writes version to the inactive set and makes it the next to boot, as updog does when
-// somebody runs it in a root shell: no record tells of it.
+// a user runs it in a root shell: no record tells of it.
 func (h *Host) ApplyOutside(version string) error {
 	if _, err := parseVersion(version); err != nil {
 		return errors.WithMessage(err, "apply update outside of the update api")

@@ -61,7 +61,7 @@ const (
 	// F19, F20: a reboot from outside while Ready or Staged. Call Boot.
 	F19 FaultID = "F19"
 	F20 FaultID = "F20"
-	// F21, F22: somebody else deactivates, or refreshes, out of turn. Call Foreign.
+	// F21, F22: another program deactivates, or refreshes, out of turn. Call Foreign.
 	F21 FaultID = "F21"
 	F22 FaultID = "F22"
 	// F23: the wave isn't open. Give the release waves.
@@ -74,7 +74,7 @@ const (
 	F26 FaultID = "F26"
 	// F27: a refresh fails on its configuration (Variant: panic, config).
 	F27 FaultID = "F27"
-	// F28: nobody may connect. Server heeds it when it starts to serve, as the mode of the socket.
+	// F28: no client may connect. Server heeds it when it starts to serve, as the mode of the socket.
 	F28 FaultID = "F28"
 	// F29: the host's clock is off by Delay, which may be negative.
 	F29 FaultID = "F29"
@@ -89,7 +89,7 @@ const (
 	F33 FaultID = "F33"
 	// F34: a refresh is recorded as a success without having looked.
 	F34 FaultID = "F34"
-	// F35: Command (any if empty) prints more than anyone should read.
+	// F35: Command (any if empty) prints more than a client should read.
 	F35 FaultID = "F35"
 )
 

@@ -18,7 +18,7 @@ import (
 	"gotest.tools/v3/poll"
 )
 
-// F11: connections end, then nobody or nothing is at the path; a new socket stands there afterwards, and
+// F11: connections end, then no server or no socket is at the path; a new socket stands there afterwards, and
 // the status file survives.
 func apiServerRestarts(t *testing.T, _ string) {
 	s := serve(t, newFixture(t))
@@ -60,7 +60,7 @@ func apiServerRestarts(t *testing.T, _ string) {
 	assert.NilError(t, err)
 	assert.Equal(t, status, 200)
 	assert.Equal(t, body, record)
-	// Who has the old one mounted never comes back.
+	// A client that has the old one mounted can't connect any more.
 	_, err = net.Dial("unix", old)
 	assert.ErrorIs(t, err, syscall.ECONNREFUSED)
 }
@@ -197,8 +197,8 @@ func malformedAs(t *testing.T, variant, path, was string, status int, body strin
 	}
 }
 
-// F28: connecting is EACCES for everybody but root, whom no mode stops.
-func nobodyMayConnect(t *testing.T, _ string) {
+// F28: connecting is EACCES for all users but root, which no mode stops.
+func socketRefusesAll(t *testing.T, _ string) {
 	s := serve(t, newFixture(t))
 	assert.NilError(t, os.Chmod(filepath.Dir(s.path), 0o755))
 	dial := func(mode os.FileMode) error {

@@ -150,7 +150,7 @@ func newSetRollsBack(t *testing.T, _ string) {
 }
 
 // F18: new boot ID and version, and nothing rolls back: the set was marked successful long before the
-// kubelet starts. That the node isn't Ready is for whoever plays the kubelet.
+// kubelet starts. That the node isn't Ready is for the simulated kubelet.
 func nodeNeverGetsReady(t *testing.T, _ string) {
 	f := newFixture(t)
 	f.reach(Ready)

@@ -39,7 +39,7 @@ var faultsAtTheAPI = map[FaultID]func(t *testing.T, variant string){
 	F25: noInPlaceUpdates,
 	F26: dataStoreIsLockedDown,
 	F27: configurationIsBad,
-	F28: nobodyMayConnect,
+	F28: socketRefusesAll,
 	F29: clockSteps,
 	F30: updogIsKilled,
 	F31: repositoryIsDownAtAFlip,

@@ -83,7 +83,7 @@ type volatile struct {
 	renderAt time.Time
 	// transactions are the settings staged by name, not committed.
 	transactions map[string]map[string]any
-	// rebootAt is when the machine goes down; zero: nobody asked.
+	// rebootAt is when the machine goes down; zero: no reboot was asked for.
 	rebootAt time.Time
 	// stamped is the time of the last record, repeats counts the records before it at the same time.
 	stamped time.Time
@@ -146,7 +146,7 @@ func PrettyName(version, variant string) string {
 	return fmt.Sprintf("Bottlerocket OS %s (%s)", version, variant)
 }
 
-// Snapshot is a host as someone with a debugger would see it.
+// Snapshot is a host as a debugger would show it.
 type Snapshot struct {
 	BootID  string `json:"boot_id"`
 	Version string `json:"version"`

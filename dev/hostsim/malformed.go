@@ -13,7 +13,7 @@ import (
 var malformed = map[string]func(body []byte) Answer{
 	// cut: half of the JSON, with a content length to match.
 	"cut": func(b []byte) Answer { return ok200(b[:len(b)/2]) },
-	// html: somebody else's page.
+	// html: the page of another web server.
 	"html": func([]byte) Answer {
 		return Answer{Status: 200, ContentType: "text/html", Body: []byte("<html>\n<body>It works!</body>\n</html>\n")}
 	},
@@ -23,11 +23,11 @@ var malformed = map[string]func(body []byte) Answer{
 	"types": func(b []byte) Answer {
 		return ok200(wrongType.ReplaceAll(b, []byte(`"$1":7`)))
 	},
-	// state: an update_state that nobody knows.
+	// state: an unknown update_state.
 	"state": func(b []byte) Answer {
 		return ok200(anyState.ReplaceAll(b, []byte(`"update_state":"Rebooting"`)))
 	},
-	// command: a cmd_type that nobody knows.
+	// command: an unknown cmd_type.
 	"command": func(b []byte) Answer {
 		return ok200(anyCommand.ReplaceAll(b, []byte(`"cmd_type":"defragment"`)))
 	},
@@ -35,7 +35,7 @@ var malformed = map[string]func(body []byte) Answer{
 	"version": func(b []byte) Answer {
 		return ok200(anyVersion.ReplaceAll(b, []byte(`"$1":"one point two"`)))
 	},
-	// extra: fields that nobody knows. A client is to ignore them.
+	// extra: unknown fields. A client is to ignore them.
 	"extra": func(b []byte) Answer {
 		return ok200(append([]byte(`{"surprise":{"level":9,"tags":["a",null]},`), bytes.TrimPrefix(b, []byte("{"))...))
 	},
@@ -43,7 +43,7 @@ var malformed = map[string]func(body []byte) Answer{
 	"nulls": func(b []byte) Answer {
 		return ok200(anyRecord.ReplaceAll(b, []byte(`"most_recent_command":{"cmd_type":"refresh","cmd_status":"Unknown","timestamp":"2026-09-20T10:00:02Z","exit_status":null,"stderr":null}`)))
 	},
-	// oversize: more than anyone should read.
+	// oversize: more than a client should read.
 	"oversize": func(b []byte) Answer {
 		return ok200(append(bytes.Repeat([]byte(" "), 2<<20), b...))
 	},

@@ -61,7 +61,7 @@ func jsonAnswer(v any) Answer {
 	return Answer{Status: 200, ContentType: "application/json", Body: body}
 }
 
-// Handle answers one request and logs it. It doesn't call OnReboot: who calls Handle delivers the
+// Handle answers one request and logs it. It doesn't call OnReboot: the caller delivers the
 // answer and calls Settle then.
 func (h *Host) Handle(r Request) Answer {
 	h.mu.Lock()
@@ -78,7 +78,7 @@ func (h *Host) answer(r Request, now time.Time) Answer {
 	}
 	hang, hangs := h.strike(F12, now, func(f Fault) bool { return f.On == "" || f.On == r.Path })
 	if hangs && hang.Variant == "silent" {
-		// The one worker is stuck, so nobody has read the request.
+		// The one worker is stuck, so the request wasn't read.
 		return Answer{Cut: CutSilent}
 	}
 	if f, ok := h.strike(F32, now, func(f Fault) bool { return f.On == "" || f.On == r.Path }); ok {

@@ -47,7 +47,7 @@ func (s *Server) Serve(path string) error {
 	if err != nil {
 		return errors.Wrapf(err, "listen on %s", path)
 	}
-	// A server that dies leaves its socket behind, and clients find nobody at the other end.
+	// A server that dies leaves its socket behind, and no process answers on it.
 	l.SetUnlinkOnClose(false)
 	mode := os.FileMode(0o660)
 	if errors.Is(s.host.connect(), syscall.EACCES) {

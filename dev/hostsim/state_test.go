@@ -111,7 +111,7 @@ func TestLockIsHeldWithoutAGap(t *testing.T) {
 		assert.Equal(t, f.do("GET", pathOS).Status, 200)
 		f.clock.Step(time.Second)
 	}
-	// The record has the time of the end, however late somebody looks.
+	// The record has the time of the end, however late it is read.
 	f.clock.Step(time.Hour)
 	assert.Equal(t, f.status().Last.Timestamp, timestamp(end))
 	assert.Equal(t, f.Snapshot().Counters.Commands[Refresh], 1)

@@ -9,11 +9,11 @@ import (
 	"gotest.tools/v3/assert"
 )
 
-// nobody is a user without rights.
+// nobody is the id of the user without rights.
 const nobody = 65534
 
-// unprivileged does what modes can stop, with path given to whoever does it. Root does it as nobody: a
-// file system user other than root has no right to override modes.
+// unprivileged calls do as a user that file modes can stop. Root becomes nobody for it, and path
+// becomes nobody's: a file system user other than root has no right to override modes.
 func unprivileged(t *testing.T, path string, do func() error) error {
 	t.Helper()
 	if os.Geteuid() != 0 {

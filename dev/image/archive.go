@@ -11,7 +11,7 @@ import (
 	"github.com/pkg/errors"
 )
 
-// How an archive says what an image is called: containerd and those who build on it read the first, with
+// How an archive says what an image is called: containerd and what builds on it read the first, with
 // the full name; the second is the specification's and holds the tag.
 const (
 	annotationName = "io.containerd.image.name"

@@ -14,8 +14,8 @@
 // Compile, which runs the go command, is apart from the rest, which computes from files.
 //
 // Manifests, layers and the layout are written by github.com/google/go-containerregistry. It is what the
-// tools of this trade are made of and is well kept, and getting digests, media types and diff IDs right by
-// hand is no use to anybody. No product command may link it, which dev/architecture holds.
+// tools of this trade are made of and is well kept, and writing digests, media types and diff IDs by
+// hand would gain nothing. No product command may link it, which dev/architecture holds.
 // It adds five modules to go.mod, itself and the roots counted, and two more to go.sum alone; klauspost/compress
 // is the only one of them with much code.
 //

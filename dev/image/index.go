@@ -15,7 +15,7 @@ import (
 	"github.com/pkg/errors"
 )
 
-// user is nobody: nothing in the image is writable for it.
+// user has no rights: nothing in the image is writable for it.
 const user = "65532:65532"
 
 // entrypoint is the controller's and the proxy's command; the agent's manifest names its own.

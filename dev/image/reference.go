@@ -12,7 +12,7 @@ type Reference struct {
 	Tag        string
 }
 
-// ParseReference completes a name as people write it: what has no registry is Docker's, what has no tag is
+// ParseReference completes a name as users write it: what has no registry is Docker's, what has no tag is
 // the latest.
 func ParseReference(s string) (Reference, error) {
 	tag, err := name.NewTag(s)

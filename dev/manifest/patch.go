@@ -44,8 +44,8 @@ func patchOne(all []runtime.Object, doc []byte) ([]runtime.Object, error) {
 	if err != nil {
 		return nil, errors.Wrap(err, "reading YAML")
 	}
-	var who metav1.PartialObjectMetadata
-	if err := json.Unmarshal(patch, &who); err != nil {
+	var target metav1.PartialObjectMetadata
+	if err := json.Unmarshal(patch, &target); err != nil {
 		return nil, errors.Wrap(err, "reading its name")
 	}
 	for i, obj := range all {
@@ -54,26 +54,26 @@ func patchOne(all []runtime.Object, doc []byte) ([]runtime.Object, error) {
 			return nil, errors.Wrap(err, "reading an object's name")
 		}
 		kind := obj.GetObjectKind().GroupVersionKind()
-		if kind != who.GroupVersionKind() || m.GetName() != who.Name || m.GetNamespace() != who.Namespace {
+		if kind != target.GroupVersionKind() || m.GetName() != target.Name || m.GetNamespace() != target.Namespace {
 			continue
 		}
 		before, err := json.Marshal(obj)
 		if err != nil {
-			return nil, errors.Wrapf(err, "encoding %s %s", kind.Kind, who.Name)
+			return nil, errors.Wrapf(err, "encoding %s %s", kind.Kind, target.Name)
 		}
 		after, err := strategicpatch.StrategicMergePatch(before, patch, obj)
 		if err != nil {
-			return nil, errors.Wrapf(err, "patching %s %s", kind.Kind, who.Name)
+			return nil, errors.Wrapf(err, "patching %s %s", kind.Kind, target.Name)
 		}
 		// Decoded like the manifest itself, so a misspelt field in a patch is found.
 		decoded, err := Decode(after)
 		if err != nil {
-			return nil, errors.WithMessagef(err, "patching %s %s", kind.Kind, who.Name)
+			return nil, errors.WithMessagef(err, "patching %s %s", kind.Kind, target.Name)
 		}
 		all[i] = decoded.All[0]
 		return all, nil
 	}
-	return nil, errors.Errorf("%s %s/%s is not in the manifest", who.Kind, who.Namespace, who.Name)
+	return nil, errors.Errorf("%s %s/%s is not in the manifest", target.Kind, target.Namespace, target.Name)
 }
 
 // SetImage makes every container run image.

@@ -24,7 +24,7 @@ func byHand(t *testing.T) string {
 	return chapter
 }
 
-// What people are told to remove with kubectl alone is every annotation that isn't their own.
+// The documented kubectl command removes exactly the operator's annotations.
 func TestUninstallRemovesEveryAnnotation(t *testing.T) {
 	_, command, found := strings.Cut(byHand(t), "kubectl annotate node --all ")
 	assert.Assert(t, found)
@@ -38,7 +38,7 @@ func TestUninstallRemovesEveryAnnotation(t *testing.T) {
 	assert.DeepEqual(t, strings.Fields(strings.ReplaceAll(command, "\\\n", "")), want)
 }
 
-// With kubectl and jq alone people uncordon the nodes that the operator would.
+// The documented kubectl and jq commands uncordon the nodes that the operator would.
 func TestUninstallUncordons(t *testing.T) {
 	_, program, found := strings.Cut(byHand(t), "jq -r '")
 	assert.Assert(t, found)
@@ -80,8 +80,8 @@ func TestUninstallUncordons(t *testing.T) {
 	assert.DeepEqual(t, strings.Fields(jq(t, program, nodes)), want)
 }
 
-// With kubectl and jq alone people put back what stood where the operator's marks for others stand, whatever it was, and
-// nothing where somebody has written since (S5).
+// The documented kubectl and jq commands put back what stood before the operator's marks for others, and change nothing
+// that another client has written since (S5).
 func TestUninstallPutsMarksBack(t *testing.T) {
 	_, rest, found := strings.Cut(byHand(t), "| xargs -r kubectl uncordon\nkubectl get nodes -o json | jq -r '")
 	assert.Assert(t, found)

@@ -111,7 +111,7 @@ func TestUndeployDeletesNothingUnseen(t *testing.T) {
 	}
 }
 
-// make undeploy does what people are told to do without it.
+// make undeploy does what the documentation says to do by hand.
 func TestUndeployIsAsDocumented(t *testing.T) {
 	root := filepath.Dir(must(Path()))
 	content, err := os.ReadFile(filepath.Join(root, "dev", "undeploy.sh"))

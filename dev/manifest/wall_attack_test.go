@@ -74,7 +74,7 @@ func attacks(w *wall, component string) []attack {
 		merge("a finalizer removed", `{"metadata":{"finalizers":null}}`, "finalizers"),
 		merge("an owner", `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"Node","name":"n","uid":"u"}]}}`, "ownerReferences"),
 		merge("a name to be generated", `{"metadata":{"generateName":"forged"}}`, "generateName"),
-		merge("what is managed by whom removed", `{"metadata":{"managedFields":[{}]}}`, "managedFields"),
+		merge("the managed fields removed", `{"metadata":{"managedFields":[{}]}}`, "managedFields"),
 		merge("a taint", `{"spec":{"taints":[{"key":"a","effect":"NoExecute"}]}}`, "spec"),
 		merge("no taints", `{"spec":{"taints":null}}`, "spec"),
 		onNode(component, "a JSON patch", wallNode, types.JSONPatchType, `[{"op":"add","path":"/metadata/labels/a","value":"b"}]`, "label"),

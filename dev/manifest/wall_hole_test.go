@@ -44,7 +44,7 @@ func holes() []hole {
 			[3]string{same("finalizers"), "[]", "a finalizer removed"},
 			[3]string{same("ownerReferences"), "[]", "an owner"},
 			[3]string{same("generateName"), "[]", "a name to be generated"},
-			[3]string{"['metadata.managedFields']", "[]", "what is managed by whom removed"},
+			[3]string{"['metadata.managedFields']", "[]", "the managed fields removed"},
 		)
 	}
 	add("update-operator-proxy",

@@ -28,10 +28,10 @@ func TestWallLetsThrough(t *testing.T) {
 		_, err := client.CoreV1().Nodes().Patch(t.Context(), wallNode, types.MergePatchType, []byte(body), metav1.PatchOptions{})
 		assert.Check(t, err, body)
 	}
-	everybody := append(names(marker.WriterAgent), names(marker.WriterController)...)
+	keys := append(names(marker.WriterAgent), names(marker.WriterController)...)
 	// As long as the decoder reads, and with all that counts as one line.
 	odd := "Ünï cödé 日本語 ~ \"quoted\" \\ \U0001F980"
-	for _, k := range everybody {
+	for _, k := range keys {
 		component := Controller
 		values := []any{"one", odd, strings.Repeat("v", 4096), nil}
 		if marker.Owns(marker.WriterAgent, k) {
@@ -59,7 +59,7 @@ func TestWallLetsThrough(t *testing.T) {
 
 	// A node that is let go: all of the operator's goes at once, the user's and what a newer one wrote stays.
 	set, gone := map[string]any{}, map[string]any{}
-	for _, k := range everybody {
+	for _, k := range keys {
 		set[k], gone[k] = "again", nil
 	}
 	for _, step := range []struct {

@@ -231,8 +231,8 @@ func moved(t *testing.T, namespace string) string {
 }
 
 // In another namespace everything moves along: the policies match the accounts there, nothing names the old
-// namespace, and the programs know theirs by their pods. A policy that doesn't match is found out by whom it should
-// hold.
+// namespace, and the programs know theirs by their pods. A policy that doesn't match is found by the
+// account that it should restrict.
 func TestAnotherNamespace(t *testing.T) {
 	text := moved(t, "ops")
 	for i, line := range strings.Split(text, "\n") {

@@ -46,7 +46,7 @@ type RebootMode string
 
 // What happens in life, both.
 const (
-	// RebootStale: the machine is back before anybody misses it. Ready stays
+	// RebootStale: the machine is back before the node lifecycle notices. Ready stays
 	// True all along, with the old boot ID until the kubelet is back.
 	RebootStale RebootMode = "stale"
 	// RebootShutdown: the kubelet says goodbye. Ready is False with reason

@@ -161,7 +161,7 @@ func (f *Fleet) Close() {
 	}
 }
 
-// watchDeletions ends machines whose Nodes somebody deletes.
+// watchDeletions ends machines whose Nodes are deleted.
 func (f *Fleet) watchDeletions() {
 	watch(f.ctx, &f.wg, f.client.CoreV1().RESTClient(), "nodes", "", nil, func(_, node *corev1.Node, gone bool) {
 		if gone {

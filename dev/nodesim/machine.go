@@ -109,7 +109,7 @@ func (m *Machine) BootIDFile() string { return m.path("boot_id") }
 
 func (m *Machine) path(name string) string { return filepath.Join(m.dir, name) }
 
-// hostIP is an address that looks like one; nobody listens there.
+// hostIP is an address that looks like one; nothing listens there.
 func (m *Machine) hostIP() string {
 	return fmt.Sprintf("10.0.%d.%d", m.index>>8&0xff, m.index&0xff)
 }

@@ -40,7 +40,7 @@ func TestChildEndsWithAParentKilledHard(t *testing.T) {
 	}, poll.WithTimeout(10*time.Second), poll.WithDelay(10*time.Millisecond))
 }
 
-// gone tells whether a process has ended; one that nobody has waited for yet
+// gone reports whether a process has ended; one that its parent hasn't waited for yet
 // counts as ended.
 func gone(pid int) bool {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))

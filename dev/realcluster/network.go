@@ -16,11 +16,11 @@ import (
 )
 
 // The cluster's network: a bridge with the nodes on it, 192.168.77.(10+i) each, and the API server beside
-// them. A node's pods have 10.244.i.0/24, and everybody has a route to them.
+// them. A node's pods have 10.244.i.0/24, and every node has a route to them.
 const (
 	gateway    = "192.168.77.1"
 	dnsService = "10.96.0.10"
-	// maxNodes is how many nodes everybody has routes for.
+	// maxNodes is how many nodes have routes.
 	maxNodes = 16
 	// A bridge without an address of its own takes the lowest one of its ports: a node that comes or goes
 	// would change it and cut off the others until they ask again, for half a minute.

@@ -333,7 +333,7 @@ func (h hostWay) RoundTrip(r *http.Request) (*http.Response, error) {
 	w.transcript.act("%s asks its host: %s %s", h.m.name, r.Method, r.URL.RequestURI())
 	h.m.countStrikes()
 	if at, due := h.m.host.NextEvent(); due && r.Method == http.MethodPost {
-		// What nobody looks at happens all the same.
+		// A command goes on when no request asks for its status.
 		w.after(max(0, at.Sub(w.now)), func() { h.m.host.Settle() })
 	}
 	if w.chance(4) {

@@ -32,12 +32,12 @@ type checks struct {
 	givenBack map[string]time.Time
 	// came is the revision at which a pod came, bound to its node, by UID.
 	came map[string]int64
-	// tampered are nodes, by UID, into whose marks people wrote: what stands isn't what was agreed.
+	// tampered are nodes, by UID, into whose marks users wrote: what stands isn't what was agreed.
 	tampered map[string]bool
 	// taken is when steps that Nodes show were taken, and once are those that an Event has told of; by UID and id.
 	taken map[string]time.Time
 	once  map[string]bool
-	// reasons are those that people could read, by machine.
+	// reasons are those that users could read, by machine.
 	reasons map[string]map[plan.Reason]bool
 	// held is the most nodes that were disrupted at once.
 	held int
@@ -56,7 +56,7 @@ type checks struct {
 type watched struct {
 	// ours: the cordon is the operator's; theirs: it is not.
 	ours, theirs bool
-	// blurred: who the cordon belongs to can't be told by anybody any more.
+	// blurred: it is unknown whether the cordon is the operator's.
 	blurred bool
 	// others are the marks for others that are the operator's.
 	others map[string]otherMark
@@ -94,7 +94,7 @@ func has(n *corev1.Node, k marker.Key) bool {
 	return ok
 }
 
-// told notes a reason that people can read.
+// told notes a reason that users can read.
 func (c *checks) told(node string, r plan.Reason) {
 	name := node
 	if m := c.w.cluster.machineOf(node); m != nil {
@@ -237,7 +237,7 @@ func transition(n *corev1.Node) string {
 	return ""
 }
 
-// touched keeps account of what people did to a node.
+// touched keeps account of what users did to a node.
 func (c *checks) touched(before, after *corev1.Node) {
 	k := c.of(after)
 	if before.Spec.Unschedulable == after.Spec.Unschedulable {
@@ -253,7 +253,7 @@ func (c *checks) touched(before, after *corev1.Node) {
 	}
 	k.ours, k.theirs = false, false
 	if id := annotation(after, marker.KeyIntentID); annotation(after, marker.KeyActionWanted) == string(marker.ActionRebootUpdate) && annotation(after, marker.KeyActiveID) == id {
-		// Past the point of no return nobody can hold the reboot back any more.
+		// Past the point of no return the reboot can't be held back any more.
 		k.uncordoned[id] = true
 	}
 }

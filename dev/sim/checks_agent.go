@@ -75,7 +75,7 @@ func (c *checks) command(m *machine, command string) {
 	case "reboot", "activate-update":
 		c.count("S3")
 		if k == nil {
-			// The Node was deleted, or another one has its name: nobody could tell the agent in time.
+			// The Node was deleted, or another one has its name: the agent could not know that in time.
 			break
 		}
 		busy := wanted == string(marker.ActionRebootUpdate) && k.begun[id] && annotation(n, marker.KeyActiveID) == id && annotation(n, marker.KeyActionState) == string(marker.StateBusy)
@@ -98,7 +98,7 @@ func (c *checks) reboot(m *machine) {
 		w.violate("S3", "%s reboots twice for intent %q", m.name, m.asked)
 	}
 	if n == nil || string(n.UID) != m.askedOn || c.tampered[string(n.UID)] {
-		// The Node for which it was asked is gone, and with it whoever could have held it back.
+		// The Node for which it was asked is gone, so nothing could hold the reboot back.
 		return
 	}
 	k := c.of(n)

@@ -37,7 +37,7 @@ func (c *checks) cordon(actor string, before, after *corev1.Node) {
 		}
 	}
 	all := len(w.server.Nodes())
-	// Who took its slot by a policy that the others don't know of any more may still use it.
+	// A controller that took a slot by a policy that the others don't know any more may still use it.
 	maxUnavailable, maxLost := 0, p.settings.MaxLost.Of(all)
 	for _, other := range w.controllers {
 		maxUnavailable = max(maxUnavailable, most(other.decided.set.MaxUnavailable, all))
@@ -78,7 +78,7 @@ func (c *checks) slots(actor string) {
 	}
 }
 
-// holdsSlot reads the list; one that isn't there, or that people broke, is rebuilt before anybody needs it.
+// holdsSlot reads the list; one that isn't there, or that a user broke, is rebuilt before it is needed.
 func (w *world) holdsSlot(n *corev1.Node) bool {
 	cm := w.server.ConfigMap(namespace, kube.StateConfigMap)
 	if cm == nil {
@@ -93,7 +93,7 @@ func (w *world) holdsSlot(n *corev1.Node) bool {
 }
 
 // lost is as docs/design.md#the-life-of-a-node has it, by the clock of the controller when it decided. Not every controller has
-// seen yet what an agent or a kubelet says now: certain leaves out who may be coming back.
+// seen yet what an agent or a kubelet says now: certain leaves out nodes that may be coming back.
 func (c *checks) lost(n *corev1.Node, p *controllerProcess, certain bool) bool {
 	if !certain && c.outOfReach(n, p) {
 		return true
@@ -138,7 +138,7 @@ type scope struct {
 
 // scopes are those that a node is in.
 func scopes(set *policy.Settings, n *corev1.Node) []scope {
-	in := everyone
+	in := allNodes
 	all := []scope{{"the fleet", set.MaxUnavailable, in}}
 	zones := func(name string, r *policy.Rules, in func(*corev1.Node) bool) {
 		for _, t := range r.Topology {
@@ -202,14 +202,14 @@ func (c *checks) takes(actor string, before, after *corev1.ConfigMap) {
 					actor, n.Name, held, s.name, others, limit)
 			}
 		}
-		c.domains(actor, "the fleet", &d.set.Rules, n, taken, disrupted, lost, everyone)
+		c.domains(actor, "the fleet", &d.set.Rules, n, taken, disrupted, lost, allNodes)
 		if g := groupOf(&d.set, n); g != nil {
 			c.domains(actor, "group "+g.Name, &g.Rules, n, taken, disrupted, lost, func(n *corev1.Node) bool { return groupOf(&d.set, n) == g })
 		}
 	}
 }
 
-// othersOut counts the nodes that are out of service by nobody's or somebody else's doing, and that the process must
+// othersOut counts the nodes that are out of service, though not by the operator, and that the process must
 // count: it has been shown that, and it was so for less than ignoreAfter.
 func (c *checks) othersOut(p *controllerProcess, disrupted []*corev1.Node, in func(*corev1.Node) bool) int {
 	d := &p.decided
@@ -229,7 +229,7 @@ func (c *checks) othersOut(p *controllerProcess, disrupted []*corev1.Node, in fu
 	return count
 }
 
-// out reports whether a node is out of service, though not by us, and nobody takes it out of the cluster.
+// out reports whether a node is out of service, though not by us, and is not taken out of the cluster.
 func out(n *corev1.Node) bool {
 	leaves := slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key != corev1.TaintNodeUnschedulable })
 	return (n.Spec.Unschedulable || !isReady(n)) && !leaves && !has(n, marker.KeyDisruption)

@@ -29,7 +29,7 @@ type outage struct {
 	asked int64
 }
 
-// outage keeps account of what the operator and people do to a node that is disrupted.
+// outage keeps account of what the operator and users do to a node that is disrupted.
 func (c *checks) outage(actor string, controller bool, before, after *corev1.Node) {
 	k := c.of(after)
 	if has(after, marker.KeyDisruption) && !has(before, marker.KeyDisruption) {
@@ -55,8 +55,7 @@ func (c *checks) outage(actor string, controller bool, before, after *corev1.Nod
 	}
 }
 
-// asks: hooks are asked by an id that nobody can have answered to, of a node that is disrupted, and of one that is to
-// reboot once it is empty.
+// asks: hooks are asked once by each id, only for a disrupted node, and before a reboot only once the node is drained.
 func (c *checks) asks(actor string, n *corev1.Node, id string) {
 	c.count("S2")
 	k, p := c.of(n), c.w.controllerNamed(actor)
@@ -124,7 +123,7 @@ func carries(n *corev1.Node) map[string]int {
 	return d.Workloads
 }
 
-// careless: some policy says that nobody looks at workloads, and who went by which is hard to tell.
+// careless reports whether some policy ignores workloads: which node went by which policy is hard to tell.
 func (w *world) careless() bool {
 	return slices.ContainsFunc(w.scenario.Policies, func(r Rules) bool {
 		return slices.ContainsFunc(r, func(line string) bool { return strings.Contains(line, "onWorkloads: ignore") })
@@ -209,7 +208,7 @@ func (c *checks) detached(actor string, n *corev1.Node) {
 	c.count("S2")
 	looked := p.checked[lookedFor{n.Name, fleet.CheckVolumes}][0].revision
 	if looked < k.out.revision {
-		// Who leads now asked for nothing but the pods, unless somebody had seen that all is detached before hooks were asked.
+		// This leader looked for pods alone, unless another one saw all volumes detached before hooks were asked.
 		looked = p.looked[n.Name]
 		if k.out.asked > k.out.revision {
 			looked = min(looked, k.out.asked)
@@ -237,7 +236,8 @@ func (w *world) lenient() bool {
 	})
 }
 
-// takenAway reads by itself if somebody says that he takes a node out of the cluster.
+// takenAway reports whether a taint says that an autoscaler takes a node out of the cluster. It shares no code with
+// the operator.
 func takenAway(n *corev1.Node) bool {
 	return slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool {
 		return t.Key == "ToBeDeletedByClusterAutoscaler" || t.Key == "karpenter.sh/disrupted"
@@ -250,7 +250,7 @@ const inOurHands = 75 * time.Minute
 // stubbornFor is longer than that.
 const stubbornFor = 100 * time.Minute
 
-// isLost reports whether people read that a node is Lost.
+// isLost reports whether an annotation says that a node is Lost.
 func isLost(n *corev1.Node) bool {
 	return strings.HasPrefix(annotation(n, marker.KeyWaitingFor), string(plan.ReasonLost))
 }

@@ -71,7 +71,7 @@ func (c *checks) decided(actor string, before, after *corev1.Node) {
 			k.ours = true
 		} else {
 			if k.theirs && !k.ours && !k.blurred {
-				w.violate("S5", "%s uncordons %s, which somebody else cordoned", actor, after.Name)
+				w.violate("S5", "%s uncordons %s, whose cordon is not the operator's", actor, after.Name)
 			}
 			k.ours, k.theirs = false, false
 		}
@@ -111,7 +111,7 @@ func (c *checks) returned(actor string, n *corev1.Node) {
 }
 
 // gaveUp: a reboot that has begun is waited for, but not for ever: taking the label off ends a Lost node. What the
-// machine does then is for who took it.
+// machine does then is for the user who took it off.
 func (c *checks) gaveUp(actor string, before *corev1.Node, leaves bool) {
 	p := c.w.controllerNamed(actor)
 	switch {

@@ -31,7 +31,7 @@ func otherValue(n *corev1.Node, key string) *string {
 func sameValue(a, b *string) bool { return a == b || a != nil && b != nil && *a == *b }
 
 // othersMarked: what stood where the operator put its marks for load balancers and autoscalers stands there again when
-// they end, unless somebody else wrote there meanwhile (S5).
+// they end, unless another client wrote there meanwhile (S5).
 func (c *checks) othersMarked(actor string, controller bool, before, after *corev1.Node) {
 	k := c.of(after)
 	if k.others == nil {
@@ -60,7 +60,7 @@ func (c *checks) othersMarked(actor string, controller bool, before, after *core
 				c.w.violate("S5", "%s marks %s with %s, which is not disrupted", actor, after.Name, key)
 			}
 		case !ours:
-			c.w.violate("S5", "%s takes %s of %s away, which is somebody else's", actor, key, after.Name)
+			c.w.violate("S5", "%s takes %s of %s away, which is not the operator's", actor, key, after.Name)
 		case !sameValue(is, mark.stood):
 			c.w.violate("S5", "%s does not put %s of %s back as it was", actor, key, after.Name)
 		}
@@ -80,7 +80,7 @@ func (c *checks) othersMarked(actor string, controller bool, before, after *core
 		if !mark.overwritten {
 			c.w.violate("S5", "%s uncordons %s and leaves it out of load balancers", actor, after.Name)
 		}
-		// What was written over it is somebody else's from now on, whatever it says.
+		// What was written over it is not the operator's from now on, whatever it says.
 		delete(k.others, marker.LabelExcluded)
 	}
 }

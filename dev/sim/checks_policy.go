@@ -19,7 +19,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy/file"
 )
 
-// told is what a process was shown of people's ConfigMaps, as its rules say that it is to be understood: a file
+// told is what a process was shown of users' ConfigMaps, as its rules say that it is to be understood: a file
 // with a mistake changes nothing, and one that is gone is missed.
 type told struct {
 	w        *world
@@ -48,7 +48,7 @@ func (t *told) file(cm *corev1.ConfigMap) {
 	}
 }
 
-// required is the same where the absence of a file is no word of people's: they have had one.
+// required is the same where the absence of a file is no decision: there was one before.
 func (t told) required() told {
 	if t.absent {
 		t.set, t.none = t.last, true
@@ -180,7 +180,7 @@ func labelled(n *corev1.Node) bool {
 	return ok
 }
 
-func everyone(*corev1.Node) bool { return true }
+func allNodes(*corev1.Node) bool { return true }
 
 // most is what a limit lets through of so many nodes: shares round down, but are 1 at least.
 func most(l policy.Limit, nodes int) int {
@@ -257,7 +257,7 @@ func (c *checks) starts(actor string, n *corev1.Node, what string) {
 	d := &p.decided
 	c.count("S6")
 	if c.always(n, d.shown, takenAway) {
-		c.w.violate("S5", "%s starts %s %s, which somebody takes away", actor, what, n.Name)
+		c.w.violate("S5", "%s starts %s %s, which is taken out of the cluster", actor, what, n.Name)
 	}
 	if m := c.w.cluster.machineOf(n.Name); m != nil && !m.agent.unready.IsZero() && m.agent.unready.Before(d.agents) {
 		c.w.violate("S6", "%s starts %s %s, whose agent has not been Ready for %s", actor, what, n.Name, c.w.now.Sub(m.agent.unready))
@@ -315,7 +315,7 @@ func (c *checks) noTarget(d *decision, version string) string {
 		return ""
 	}
 	failed := c.failedOn(d, version)
-	if limit := most(d.set.MaxFailed, c.capacity(d.shown, everyone)); failed >= limit {
+	if limit := most(d.set.MaxFailed, c.capacity(d.shown, allNodes)); failed >= limit {
 		return fmt.Sprintf("which failed on %d nodes already, and may on less than %d", failed, limit)
 	}
 	return ""
@@ -398,7 +398,7 @@ func (c *checks) has(d *decision, n *corev1.Node, version string, soak time.Dura
 			return !d.at.Before(a.Ended.Add(soak)) || a.Ended.After(d.at.Add(d.set.RetryMax))
 		}
 	}
-	// One that joined with it has it since it joined, if anybody knew of the version then.
+	// One that joined with it has it since it joined, if the version was known then.
 	since := c.known[version]
 	if n.CreationTimestamp.After(since) {
 		since = n.CreationTimestamp.Time
@@ -436,7 +436,7 @@ func (c *checks) goes(m *machine, version string) {
 	c.went[version][m.name] = true
 }
 
-// forgetting are those who make a failure forgotten, or a version go on all the same, or a machine more of one.
+// forgetting are the kinds that make a failure forgotten, or a version go on all the same, or one more machine of it.
 var forgetting = []Kind{PersonWritesPolicy, PersonBreaksPolicy, PersonDeletesPolicy, PersonAcknowledges, PersonRetries, PersonUnlabels, PersonEditsMarks,
 	NodeDeleted, NodeRenamed, PolicyChanged, Withdrawn, "F24"}
 

@@ -324,7 +324,7 @@ func (r recorder) Notice(warning bool, reason, message string) {
 	r.c.w.note(r.c.name, "%s: %s", reason, message)
 }
 
-// election follows client-go's leader elector: who holds the lease is believed for its duration, counted
+// election follows client-go's leader elector: the holder of the lease is believed for its duration, counted
 // from when the own process saw it change.
 type election struct {
 	c        *controllerProcess

@@ -105,7 +105,7 @@ func (w *world) unwell(m *machine, f Fault) {
 	if f.Kind == NodeFlaps {
 		d = min(d, 10*time.Second)
 		if f.N%2 == 0 {
-			// Too short for anybody to see it: only the transition's time tells.
+			// Too short to be seen: only the transition's time tells.
 			d = time.Duration(1+f.N) * time.Millisecond
 		}
 	}
@@ -160,7 +160,7 @@ func (w *world) edit(m *machine, change func(n *corev1.Node)) bool {
 	return true
 }
 
-// garbage is what people put where it doesn't belong.
+// garbage are values that users write where they don't belong.
 var garbage = []struct {
 	key   marker.Key
 	value string
@@ -314,7 +314,7 @@ func (w *world) hostFault(m *machine, f Fault) {
 		})
 		return
 	case "F19", "F20":
-		// Somebody reboots the host, with whatever is activated or staged.
+		// Another program reboots the host, with whatever is activated or staged.
 		if m.up {
 			w.strike(f.Kind)
 			if f.Kind == "F19" {

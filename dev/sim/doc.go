@@ -7,14 +7,14 @@
 // dev/hostsim. Simulated are the API server (dev/sim/apiserver, held against a real one), the network and
 // the watches between, the election by the rules of client-go's, and what of Kubernetes the operator
 // sees: kubelets, scheduler, node lifecycle, ReplicaSets, DaemonSets, disruption budgets, volumes that are attached and
-// detached, and those who answer hooks.
+// detached, and the controllers that answer hooks.
 //
 // Each process of the operator is a set of coroutines that give control back at every request and every
-// wait; who goes on, how long everything takes and what goes wrong is drawn from a seed. So anything can
+// wait; which one goes on, how long everything takes and what goes wrong is drawn from a seed. So anything can
 // happen between any two requests, and the same seed always gives the same run.
 //
 // A Scenario is all that a run depends on. Generate makes one from a seed, Run plays it: first the time
-// of trouble, in which faults strike and people interfere; then everything is put right, and the fleet
+// of trouble, in which faults strike and users interfere; then everything is put right, and the fleet
 // must come to its end and to rest. The S promises are checked at every write and every reboot, the L
 // promises at the end, by code that looks at what is stored and at the machines, and never at what a
 // process believes. Search runs many seeds, Shrink makes a failing scenario smaller.

@@ -7,7 +7,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
 
-// people is the actor that is neither Kubernetes nor the operator.
+// people is the actor for all users: it is neither Kubernetes nor the operator.
 const people = "people"
 
 // lasts is how long the faults of a host last at most, on its own clock.
@@ -22,7 +22,7 @@ type hit struct {
 	end time.Time
 }
 
-// strikes are what faults do, by their kinds. What people do, and what is wrong with a host, is elsewhere.
+// strikes are what faults do, by their kinds. What users do, and what is wrong with a host, is elsewhere.
 var strikes = map[Kind]func(hit){
 	CrashController: hit.crashController, FreezeController: hit.freezeLeader, CrashAgent: hit.crashAgent,
 	FreezeAgent: func(h hit) { h.w.freeze(h.m.agent.process, h.Fault, 3) },

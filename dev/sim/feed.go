@@ -174,7 +174,7 @@ func (i *informer) GetIndexer() cache.Indexer { return i.indexer }
 func (i *informer) HasSynced() bool { return true }
 
 // HasSyncedChecker is for cache.ResourceEventHandlerRegistration.
-func (i *informer) HasSyncedChecker() cache.DoneChecker { panic("nobody asks") }
+func (i *informer) HasSyncedChecker() cache.DoneChecker { panic("not simulated") }
 
 // RunWithContext is for kube.Informer; the feed drives this one.
 func (i *informer) RunWithContext(context.Context) {}

@@ -18,7 +18,7 @@ const askTime = 30 * time.Second
 // hookKey is the annotation by which the hook of the simulated policies answers.
 const hookKey = "example.com/hook"
 
-// hooked is somebody's controller: it sees that a hook is asked, works for a while, and answers with what it saw then,
+// hooked is a user's controller: it sees that a hook is asked, works for a while, and answers with what it saw then,
 // whatever has become of the node meanwhile. Now and then it forgets to.
 func (w *world) hooked(before, after *corev1.Node) {
 	id := annotation(after, marker.KeyHookID)

@@ -14,7 +14,7 @@ import (
 )
 
 // TestHostFaults plays each fault of a host (F1 to F30 of the Update API reference) through the whole
-// system: it must strike, people must be able to read what came of it, no promise may be broken, and the
+// system: it must strike, users must be able to read what came of it, no promise may be broken, and the
 // fleet must end updated once it has passed.
 func TestHostFaults(t *testing.T) {
 	type want []plan.Reason
@@ -22,10 +22,10 @@ func TestHostFaults(t *testing.T) {
 		when sim.Moment
 		last time.Duration
 		n    int
-		// reasons are what people read of the node; none: the fault costs time, or nothing at all.
+		// reasons are what users read of the node; none: the fault costs time, or nothing at all.
 		reasons want
 	}{
-		// Somebody else's command is waited for.
+		// Another program's command is waited for.
 		"F1": {when: sim.AtPrepare, n: 1, last: time.Minute},
 		// A lock that is never released ends in the patience with a busy host.
 		"F2": {when: sim.AtPrepare, last: 31 * time.Minute, reasons: want{plan.ReasonStagingFailed}},
@@ -49,7 +49,7 @@ func TestHostFaults(t *testing.T) {
 		"F16": {when: sim.AtCordon, n: 4, last: 12 * time.Minute, reasons: want{plan.ReasonRebootFailed}},
 		"F17": {when: sim.AtCordon, n: 4, last: 5 * time.Minute, reasons: want{plan.ReasonRolledBack}},
 		"F18": {when: sim.AtBusy, last: 6 * time.Minute, reasons: want{plan.ReasonReturning, plan.ReasonLost}},
-		// A reboot by somebody else after the cordon is the reboot, and before it the stage is gone.
+		// A reboot by another program after the cordon is the reboot, and before it the stage is gone.
 		"F19": {when: sim.AtCordon, last: time.Minute, reasons: want{plan.ReasonRebootedEarly}},
 		"F20": {when: sim.AtCordon, reasons: want{plan.ReasonRebootedEarly}},
 		"F21": {when: sim.AtCordon, last: time.Minute, reasons: want{plan.ReasonRebootFailed}},
@@ -92,9 +92,9 @@ func TestHostFaults(t *testing.T) {
 				assert.Equal(t, r.Updated, r.Nodes, "%s", trace.String())
 				told := toldOf(r)
 				if len(c.reasons) == 0 {
-					// Nothing alarms anybody.
+					// No reason is a warning.
 					for _, reason := range told {
-						assert.Assert(t, !reason.Troubling() || reason == plan.ReasonEvictionBlocked, "people are warned of %s\n%s", reason, trace.String())
+						assert.Assert(t, !reason.Troubling() || reason == plan.ReasonEvictionBlocked, "users are warned of %s\n%s", reason, trace.String())
 					}
 				}
 				missing := slices.DeleteFunc(slices.Clone(c.reasons), func(r plan.Reason) bool { return slices.Contains(told, r) })
@@ -102,14 +102,14 @@ func TestHostFaults(t *testing.T) {
 					return
 				}
 				if try == tries {
-					t.Fatalf("in %d runs: struck %d times in the last one, and people can't read %v, but %v\n%s", tries, r.Struck[id], missing, told, trace.String())
+					t.Fatalf("in %d runs: struck %d times in the last one, and users can't read %v, but %v\n%s", tries, r.Struck[id], missing, told, trace.String())
 				}
 			}
 		})
 	}
 }
 
-// toldOf are the reasons that people could read of any node.
+// toldOf are the reasons that users could read of any node.
 func toldOf(r sim.Result) []plan.Reason {
 	var told []plan.Reason
 	for _, reasons := range r.Reasons {

@@ -2,7 +2,7 @@ package sim
 
 import "slices"
 
-// Kind is a kind of fault, or of somebody's doing, that a scenario may hold.
+// Kind is a kind of fault, or of what a user does, that a scenario may hold.
 type Kind string
 
 // What can go wrong. The hosts' own faults are named by their ids in dev/hostsim, F1 to F35.

@@ -39,7 +39,7 @@ func (n *network) meets(k Kind) bool {
 func (w *world) hop() time.Duration { return w.between(200*time.Microsecond, 8*time.Millisecond) }
 
 // around is the way of each of the process's requests to the API server: it takes time, during which
-// everybody else goes on, and what comes back may not be what happened.
+// all other processes go on, and what comes back may not be what happened.
 func (p *process) around(r apiserver.Request, run func() error) error {
 	w, t := p.w, p.w.running
 	if t == nil || t.p != p {

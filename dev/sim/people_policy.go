@@ -14,7 +14,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
 
-// put makes people's ConfigMap what they want it to be.
+// put writes a ConfigMap as a user does.
 func (w *world) put(name string, data map[string]string) {
 	maps := w.people.CoreV1().ConfigMaps(namespace)
 	if cm := w.server.ConfigMap(namespace, name); cm != nil {
@@ -58,7 +58,7 @@ func (w *world) setPause(text string) string {
 	return strings.Join(rules, "\n")
 }
 
-// mistakes are what people write instead of a policy.
+// mistakes are what users write instead of a policy.
 var mistakes = []map[string]string{
 	{kube.PolicyKey: "version: 1\nmaxUnavailable: all of them\n"}, {kube.PolicyKey: ""}, {kube.PolicyKey: "version: 1\nmaxUnavailabel: 1\n"}, {"policy.yml": "version: 1\n"},
 	{kube.PolicyKey: "version: 1\nwindows: [{schedule: at night, duration: 1h}]\n"},
@@ -82,7 +82,7 @@ func (w *world) breakPolicy(f Fault) bool {
 	return true
 }
 
-// byDefault is the policy of those who have no wish any more.
+// byDefault is the policy of a user without wishes.
 const byDefault = "version: 1\n"
 
 // deletePolicy takes the policy away, and later writes it again, as after a prune by mistake.

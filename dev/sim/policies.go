@@ -61,7 +61,7 @@ func (s Scenario) pausesBeside() bool {
 	return s.Seed%2 == 0 && slices.ContainsFunc(slices.Concat(s.Policies...), pauses)
 }
 
-// govern draws policies, and what people do to them, for a part of the seeds.
+// govern draws policies, and what users do to them, for a part of the seeds.
 func (s *Scenario) govern(r *rand.Rand) {
 	if r.IntN(2) == 0 {
 		return
@@ -257,7 +257,7 @@ func versions(r *rand.Rand, rules *Rules) {
 
 func age(r *rand.Rand, rules *Rules) { rules.put("versions", "{minAge: %dm}", 1+r.IntN(4)) }
 
-// hooking asks somebody before the reboot and before the uncordon.
+// hooking asks a user's controller before the reboot and before the uncordon.
 func hooking(r *rand.Rand, rules *Rules) {
 	rules.put("hooks", "{afterDrain: [{name: h, annotation: "+hookKey+", timeout: %dm, onTimeout: %s}], beforeUncordon: [{name: h, annotation: "+hookKey+
 		", timeout: %dm, onTimeout: %s}]}", 1+r.IntN(4), pick(r, "abort", "abort", "ignore"), 1+r.IntN(4), pick(r, "abort", "ignore"))

@@ -31,7 +31,7 @@ type Result struct {
 	// Steps is how many things happened, Updated how many machines ended on the newest version, Held
 	// the most nodes that were disrupted at once.
 	Steps, Nodes, Updated, Held int
-	// Reasons are those that people could read of each machine's node, in Events and in waiting-for, by
+	// Reasons are those that users could read of each machine's node, in Events and in waiting-for, by
 	// the machine's name.
 	Reasons map[string]map[plan.Reason]bool
 	// Took is how long it was on the virtual clock.
@@ -138,7 +138,7 @@ func (w *world) snapshot() fleet.Snapshot {
 	return s
 }
 
-// peace ends all that goes wrong. What people want on purpose, and what is broken for good, stays.
+// peace ends all that goes wrong. What users want on purpose, and what is broken for good, stays.
 func (w *world) peace() {
 	for _, version := range w.bad {
 		w.checks.touchedBy(version)
@@ -212,7 +212,7 @@ func (w *world) peace() {
 		} else if !m.gone {
 			w.after(w.between(time.Second, time.Minute), m.boot)
 		}
-		// Somebody else's update is undone by whoever made it, or later by a person's word.
+		// A foreign update is undone by the program that made it, or later by a user.
 		if s := m.host.Snapshot(); w.scenario.Seed%2 == 0 && m.up && s.State == hostsim.Ready && annotationOf(m.node(), marker.KeyActionWanted) != string(marker.ActionRebootUpdate) {
 			_ = m.host.Foreign(hostsim.Deactivate)
 		}
@@ -232,7 +232,7 @@ func (w *world) tidy() {
 		case other && m.host.Snapshot().State == hostsim.Ready:
 			w.edit(m, func(n *corev1.Node) { n.Annotations[string(marker.KeyRetry)] = "" })
 		case other:
-			w.note(people, "reboots %s, on which somebody activated another update", m.name)
+			w.note(people, "reboots %s, on which another program activated another update", m.name)
 			m.cycle()
 		}
 		n := m.node()
@@ -325,7 +325,7 @@ func (w *world) unsettled() string {
 	return ""
 }
 
-// atTheEnd: who cordoned what is as it was before (S5), nothing waits without a reason (S9).
+// atTheEnd: all cordons of users stand as before (S5), and no other; nothing waits without a reason (S9).
 func (w *world) atTheEnd() {
 	w.checks.count("L1")
 	w.checks.count("L2")
@@ -337,10 +337,10 @@ func (w *world) atTheEnd() {
 			continue
 		}
 		if n.Spec.Unschedulable && !k.theirs {
-			w.violate("S5", "%s ends cordoned, and nobody else cordoned it", n.Name)
+			w.violate("S5", "%s ends cordoned, and no user cordoned it", n.Name)
 		}
 		if !n.Spec.Unschedulable && k.theirs {
-			w.violate("S5", "%s ends uncordoned, and somebody had cordoned it", n.Name)
+			w.violate("S5", "%s ends uncordoned, and a user had cordoned it", n.Name)
 		}
 	}
 	w.checks.explained(planner.Plan(w.snapshot(), w.stands()))

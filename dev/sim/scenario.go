@@ -27,20 +27,20 @@ type Scenario struct {
 	Soak                                time.Duration
 	// Refresh and Live are the agents' intervals.
 	Refresh, Live time.Duration
-	// Trouble is how long things go wrong; after it everybody but the operator leaves the fleet in peace.
+	// Trouble is how long things go wrong; after it all but the operator leave the fleet in peace.
 	Trouble time.Duration
 	Faults  []Fault
 	// Zones is how many zones the nodes are in, in turn, and Canaries how many of them, the first ones, are labelled
 	// as canaries.
 	Zones, Canaries int
-	// Blind: by the controllers' flags nobody looks at a node's pods before its cordon.
+	// Blind: by their flags, controllers don't look at a node's pods before its cordon.
 	Blind bool
 	// Policies are policy files: the first stands from the beginning, the last once everything is put right, and
-	// people write any of them meanwhile. Without one there is no ConfigMap.
+	// users write any of them meanwhile. Without one there is no ConfigMap.
 	Policies []Rules
 }
 
-// Fault is one thing that goes wrong, or that somebody does.
+// Fault is one thing that goes wrong, or that a user does.
 type Fault struct {
 	At   time.Duration
 	Kind Kind
@@ -55,7 +55,7 @@ type Fault struct {
 	When Moment
 }
 
-// Moment is a write after which much depends on who comes next.
+// Moment is a write after which much depends on what acts next.
 type Moment string
 
 // The moments of a node's way.
@@ -122,7 +122,7 @@ func Generate(seed uint64) Scenario {
 	return s
 }
 
-// hindrances keep a process of the operator from its work, doings are what hosts and people do meanwhile.
+// hindrances keep a process of the operator from its work, doings are what hosts and users do meanwhile.
 var (
 	hindrances = []Kind{CrashController, FreezeController, FreezeController, CrashAgent, FreezeAgent, APIServerDown, ProxyDown, LostAnswer, LostRequest, WatchLag,
 		SlowRequest, SlowAnswer}

@@ -16,7 +16,7 @@ type process struct {
 	// stopped: none of its threads goes on before the process is woken.
 	stopped bool
 	dead    bool
-	// net is what can go wrong between this process and whom it asks.
+	// net is what can go wrong between this process and the servers it asks.
 	net network
 	// clock is how far its clock is off.
 	clock time.Duration

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// trace is what happened, kept as it was said and put into words only if somebody reads it.
+// trace is what happened, kept as it was said and put into words only if it is printed.
 type trace struct {
 	begun time.Time
 	lines []line

@@ -43,7 +43,7 @@ func (k *cluster) attach(p *corev1.Pod) {
 	})
 }
 
-// podGone is whoever waits for a pod's end.
+// podGone is called once a pod has ended.
 func (k *cluster) podGone(p *corev1.Pod) {
 	if len(p.Spec.Volumes) > 0 {
 		_ = k.client.CoreV1().PersistentVolumeClaims(p.Namespace).Delete(background, p.Name+"-"+volumeName, metav1.DeleteOptions{})

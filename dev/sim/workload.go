@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// app is somebody's workload: replicas behind a budget or without one.
+// app is a user's workload: replicas behind a budget or without one.
 type app struct {
 	name     string
 	replicas int
@@ -307,7 +307,7 @@ func (k *cluster) budgets() {
 	}
 }
 
-// daemons makes the pods that every node has: the operator's agent, somebody's DaemonSet, a static pod
+// daemons makes the pods that every node has: the operator's agent, a user's DaemonSet, a static pod
 // and one that has ended.
 func (k *cluster) daemons(m *machine) {
 	owner := true

@@ -19,7 +19,7 @@ import (
 // namespace is the operator's own.
 const namespace = "bottlerocket"
 
-// world is one run: a cluster, its machines, the operator's processes, people and what goes wrong, on
+// world is one run: a cluster, its machines, the operator's processes, users and what goes wrong, on
 // one clock. Everything in it runs in one goroutine at a time, in an order that the seed decides.
 type world struct {
 	scenario Scenario
@@ -37,7 +37,7 @@ type world struct {
 	events      events
 	sequence    int
 
-	// calm: nothing goes wrong any more, and nobody but the operator and Kubernetes does anything.
+	// calm: nothing goes wrong any more, and nothing but the operator and Kubernetes acts.
 	calm      bool
 	calmSince time.Time
 	// proxyDown is until when no proxy answers, proxyClock how far the proxies' clocks are off.
@@ -53,12 +53,12 @@ type world struct {
 	awaited []Fault
 	checks  checks
 	trace   trace
-	// transcript is nil unless somebody wants one.
+	// transcript is nil unless it is asked for.
 	transcript *transcript
 	struck     map[Kind]int
 	// hadPolicy: something was started by a policy file.
 	hadPolicy bool
-	// people is the client of those who are neither Kubernetes nor the operator.
+	// people is the users' client.
 	people *apiserver.Client
 	// newest is the version published last; releases and renames count.
 	newest            string

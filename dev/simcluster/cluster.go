@@ -60,7 +60,7 @@ type Config struct {
 	AuthorityDir string
 	// Kubernetes is the version; empty takes the default.
 	Kubernetes string
-	// AuditPolicy says what the audit log holds; empty is who did what, without objects.
+	// AuditPolicy says what the audit log holds; empty is which user did what, without objects.
 	AuditPolicy string
 	// AgentProxy is the address at which the agent on a node finds the proxies, for a network that can
 	// be cut; nil is their Service's.

@@ -197,7 +197,7 @@ func (w *world) breakPolicy(t *testing.T) {
 			out, err := w.plan(t.Context())
 			return err == nil && is(out.PolicyProblem), err
 		}))
-		// A plan is made when it is asked for; people are told in a pass.
+		// A plan is made when it is asked for; Events are written in a pass.
 		w.awaitPass(t)
 	}
 	gone := func(problem string) bool {
@@ -205,7 +205,7 @@ func (w *world) breakPolicy(t *testing.T) {
 	}
 	for times := range int32(2) {
 		w.setPolicy(t, "version: 2\n")
-		assert.NilError(t, simcluster.Await(t.Context(), "people are told that the policy can't be read", bound, func() (bool, error) {
+		assert.NilError(t, simcluster.Await(t.Context(), "an Event says that the policy can't be read", bound, func() (bool, error) {
 			list, err := events.List(t.Context(), metav1.ListOptions{FieldSelector: "reason=" + string(plan.ReasonPolicyUnreadable)})
 			told := int32(0)
 			for _, e := range list.Items {

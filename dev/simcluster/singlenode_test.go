@@ -80,7 +80,7 @@ func TestSingleNode_brupop_501_FLUO_123(t *testing.T) {
 	workload := w.podsOf(t, "on-"+node)[0].UID
 
 	assert.NilError(t, w.Release(version(1)))
-	assert.NilError(t, simcluster.Await(t.Context(), "people read what to do", bound, func() (bool, error) {
+	assert.NilError(t, simcluster.Await(t.Context(), "the plan says what to do", bound, func() (bool, error) {
 		out, err := w.plan(t.Context())
 		return err == nil && len(out.Nodes) == 1 && out.Nodes[0].Reason == plan.ReasonOnlySchedulableNode &&
 			strings.Contains(out.Nodes[0].Message.String(), "singleNode: allow"), err

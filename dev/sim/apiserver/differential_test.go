@@ -23,7 +23,7 @@ const (
 	requests  = 40
 )
 
-// Nobody else writes here, and admission adds no taint to a new Node and no finalizer to a new claim.
+// No other client writes here, and admission adds no taint to a new Node and no finalizer to a new claim.
 var shared = controlplane.Shared{Config: controlplane.Config{
 	APIServerFlags: []string{"--disable-admission-plugins=ServiceAccount,TaintNodesByCondition,StorageObjectInUseProtection"},
 }}
@@ -53,7 +53,7 @@ func TestLikeARealServer(t *testing.T) {
 		})
 	}
 	if ran < sequences {
-		// Some of them failed, or somebody looks at one of them.
+		// Some of them failed, or -run chose one of them.
 		return
 	}
 	for _, w := range worthy {

@@ -84,8 +84,7 @@ func (g *generator) nodeCreate() request {
 	}}
 }
 
-// nodeCopy creates a node from one that was seen, as somebody does who forgets to take out what the server
-// gave.
+// nodeCopy creates a node from one that was read, with the fields that the server gave it.
 func (g *generator) nodeCopy() request {
 	name, from := g.nodeName(), g.which()
 	how, loosen := g.loose()

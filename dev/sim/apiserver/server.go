@@ -49,7 +49,7 @@ func New(now func() time.Time) *Server {
 	return s
 }
 
-// OnWrite makes f what is called after each write: who wrote, by which request, and the object before and
+// OnWrite makes f what is called after each write: with the actor, its request, and the object before and
 // after it; before is nil for a creation, after for a deletion. One request may be several writes: an
 // eviction is one of the budget and two of the pod, a deletion without grace marks the pod first. The
 // objects are read only. f may look at the server but not write to it.
@@ -78,7 +78,7 @@ func (s *Server) Compact(revision int64) {
 	}
 }
 
-// writing is who writes by which request.
+// writing is which actor writes, by which request.
 type writing struct {
 	actor   string
 	request Request

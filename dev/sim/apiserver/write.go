@@ -32,7 +32,7 @@ func (s *Server) get(r *resource, namespace, name string) (object, error) {
 	return o, nil
 }
 
-// clean makes an object that came from outside one that can be stored. The object must be nobody else's.
+// clean makes an object that came from outside one that can be stored. The object must not be shared.
 func (r *resource) clean(o object) {
 	o.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
 	o.SetManagedFields(nil)
@@ -66,7 +66,7 @@ func inNamespaceOf(o object, namespace string) error {
 	return nil
 }
 
-// create stores obj, which is nobody else's.
+// create stores obj, which is not shared.
 func (s *Server) create(w writing, r *resource, namespace string, obj object) (object, error) {
 	if obj.GetName() == "" && obj.GetGenerateName() != "" {
 		notSimulated("generateName")
@@ -117,7 +117,7 @@ func raw(err error) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: err.Error()}}
 }
 
-// change is an update or a patch: updated returns the new object, which is nobody else's, from the one
+// change is an update or a patch: updated returns the new object, which is not shared, from the one
 // that is there. uid, if there is one, is what a PUT carries.
 func (s *Server) change(w writing, r *resource, namespace, name string, uid types.UID, updated func(old object) (object, error)) (object, error) {
 	old, ok := r.objects[key(namespace, name)]
@@ -148,7 +148,7 @@ func (s *Server) change(w writing, r *resource, namespace, name string, uid type
 		return nil, err
 	}
 	if len(obj.GetFinalizers()) == 0 && old.GetDeletionTimestamp() != nil && deref(old.GetDeletionGracePeriodSeconds()) == 0 {
-		// Whoever took the last finalizer away ended the deletion.
+		// Without the last finalizer the deletion ends.
 		s.commit(w, r, old, nil)
 		return obj, nil
 	}
@@ -337,7 +337,7 @@ func (s *Server) grace(obj object, asked *int64) (graceful, pending bool, asking
 	now := metav1.NewTime(s.now())
 	t := metav1.NewTime(obj.GetDeletionTimestamp().Add(time.Duration(period-had) * time.Second))
 	if t.Before(&now) {
-		// It is over, and still somebody has to end the pod.
+		// The period is over, and still the kubelet has to end the pod.
 		t = now
 		if period != 0 {
 			period = 1

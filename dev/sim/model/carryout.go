@@ -38,7 +38,7 @@ type successor struct {
 	to   state
 	kind kind
 	bad  string
-	// Who did what: a move of a column, or a controller's task.
+	// What was done: a move of a column, or a controller's task.
 	node, controller int
 	move             *move
 	task             string
@@ -425,7 +425,7 @@ func (m *Model) jumpAfterPlan(s *state, j, node int, add func(*successor)) {
 	}
 }
 
-// goOn lets nodes whose next steps concern nobody else make them, as far as that goes: what others do can
+// goOn lets nodes whose next steps concern no other node make them, as far as that goes: what others do can
 // as well come after. Where there are several ways, it takes all of them.
 func (m *Model) goOn(n *successor, from int, add func(*successor)) {
 	s := &n.to

@@ -16,7 +16,7 @@ func (m *Model) wrong(from, to *column) string {
 	}
 	d := m.decodings.of(to.cur.marks)
 	if len(d.problems) > 0 {
-		return "S8: marks that nobody can read: " + d.problems[0].String()
+		return "S8: marks that can't be read: " + d.problems[0].String()
 	}
 	return ""
 }
@@ -91,10 +91,10 @@ func (m *Model) mayWrite(from, to *column, step plan.Step) string {
 	c := step.Change
 	b, a := before.marks, after.marks
 	if u := c.Unschedulable; u != nil && !*u && from.theirs {
-		return "S5: a cordon is taken away that somebody else made"
+		return "S5: a cordon is taken away that is not the operator's"
 	}
 	if b.Disruption != nil && a.Disruption == nil && to.cur.unschedulable != from.theirs {
-		return fmt.Sprintf("S5: a disruption ends with unschedulable=%v, somebody else's cordon: %v", to.cur.unschedulable, from.theirs)
+		return fmt.Sprintf("S5: a disruption ends with unschedulable=%v, a user's cordon: %v", to.cur.unschedulable, from.theirs)
 	}
 	if u := c.Unschedulable; u != nil && *u && a.Disruption == nil {
 		return "S5: a cordon without a record"

@@ -11,7 +11,7 @@ import (
 // column is all that there is of one node: its Node object, its host with kubelet, pod and agent, and
 // what the checks remember. It can be compared, and it says nothing of which node it is.
 type column struct {
-	// cur is the Node, and prev what it was before the last write, while somebody may still see that.
+	// cur is the Node, and prev what it was before the last write, while a watch may still show that.
 	cur, prev record
 	behind    bool
 	// agentBehind: the agent's watch may still show prev.
@@ -26,7 +26,7 @@ type column struct {
 
 	// What the checks remember.
 
-	// theirs: somebody else's cordon stands.
+	// theirs: a cordon stands that is not the operator's.
 	theirs bool
 	// went is the intent for which the host went down last.
 	went string
@@ -35,7 +35,7 @@ type column struct {
 	// adrift: our marks went away, by a human's wish, while the host had something activated or was about
 	// to. What comes after takes that for another updater's, until the host boots.
 	adrift bool
-	// taken: somebody took the cordon away after the point of no return, or the Node itself.
+	// taken: the cordon was taken away after the point of no return, or the Node was deleted.
 	taken bool
 }
 
@@ -86,7 +86,7 @@ type columnInfo struct {
 	// shown is what a controller sees of cur and of prev, after a drain at 1.
 	shown, shownPrev [2]uint32
 	hasView          bool
-	// settled is the column when nobody sees prev any more, and jumped that after a jump of the clock.
+	// settled is the column when no watch shows prev any more, and jumped that after a jump of the clock.
 	settled, jumped uint32
 	// closures at 1 is for a node that holds a slot.
 	closures [2]*closure
@@ -175,7 +175,7 @@ func (m *Model) shadow(n fleet.Node) shadow {
 
 // closure tells how far a column goes its own way.
 type closure struct {
-	// closed: whatever happens to it next concerns nobody else. moves: something happens by itself;
+	// closed: whatever happens to it next concerns no other node. moves: something happens by itself;
 	// tasks: a controller has something to do for it.
 	closed, moves, tasks bool
 }
@@ -237,8 +237,8 @@ func (m *Model) closure(id uint32, slot bool) closure {
 	return out
 }
 
-// end is a column at which another has arrived when it went on by itself as far as that concerns nobody
-// else, and how.
+// end is a column at which another has arrived when it went on by itself as far as that concerns no other
+// node, and how.
 type end struct {
 	column uint32
 	how    string
@@ -250,7 +250,7 @@ type endKey struct {
 }
 
 // ends finds where a column arrives by itself; none if it has to stay where it is. With tasks there is a
-// controller who does what is to be done for it.
+// controller that does what is to be done for it.
 func (m *Model) ends(k endKey) []end {
 	if known, ok := m.endsOf[k]; ok {
 		return known
@@ -348,7 +348,7 @@ func (m *Model) seen(c column, r record, drained bool) fleet.Node {
 	return n
 }
 
-// settle returns the column when nobody sees prev any more.
+// settle returns the column when no watch shows prev any more.
 func (m *Model) settle(id uint32) uint32 {
 	info := m.columns[id]
 	if !info.behind {

@@ -12,7 +12,7 @@ const (
 	DefectBlindWrites Defect = "writes without a precondition"
 	// DefectIdleTake: taking a slot that is held already is no write.
 	DefectIdleTake Defect = "a held slot is taken without a write"
-	// DefectNoLook: nobody looks for pods before a reboot is asked for.
+	// DefectNoLook: a reboot is asked for without a look for pods.
 	DefectNoLook Defect = "no look for pods"
 	// DefectDeafAgent: an agent takes its own `busy` for accepted whatever became of it.
 	DefectDeafAgent Defect = "busy counts unheard"

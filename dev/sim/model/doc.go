@@ -52,7 +52,7 @@
 //
 // Names (intents, boots, records, Ready's times) are those of their order of appearance in one node, and
 // what nothing is decided on is left out: messages, the history but for a hand that took a cordon away.
-// Writes that only tell people what is waited for are steps only with Config.Notes. The two controllers are
+// Writes that only tell users what is waited for are steps only with Config.Notes. The two controllers are
 // alike. A task that depends on its own node alone is planned and carried out in one step: as long as the
 // Node stands, a later plan has it too. A watch that lags counts only where the old look makes another plan
 // for others. Where no fault can come any more between them, an agent's request and its effect are one step.

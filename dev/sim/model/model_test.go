@@ -21,7 +21,7 @@ var (
 	controllers = flag.Int("controllers", 1, "controllers of TestSearch, at most 2")
 	budget      = flag.Int("budget", 1, "how many nodes may be unavailable at once")
 	faults      = flag.Int("faults", 1, "how many faults there may be")
-	notes       = flag.Bool("notes", false, "writes that only tell people what is waited for are steps too")
+	notes       = flag.Bool("notes", false, "writes that only tell users what is waited for are steps too")
 	clock       = flag.Bool("clock", false, "the clock may jump for all nodes at once")
 	full        = flag.Bool("full", false, "no reduction by the order of independent steps")
 	states      = flag.Int("states", 0, "bound on the states; 0 is none")

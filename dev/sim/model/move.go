@@ -6,7 +6,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 )
 
-// kind is who makes a move, and what it costs.
+// kind is what makes a move, and what that costs.
 type kind uint8
 
 const (
@@ -70,7 +70,7 @@ func (e *expansion) add(k kind, what string, c column, bad string) {
 	e.out = append(e.out, m)
 }
 
-// write makes r what stands on the Node. Whoever else was about to write meets a conflict, looks again,
+// write makes r what stands on the Node. Any other writer meets a conflict, looks again,
 // and so is as if it had not begun.
 func (m *Model) write(c *column, r record) {
 	if r == c.cur {
@@ -98,7 +98,7 @@ func (e *expansion) all() {
 	e.ofHost()
 	e.ofKubelet()
 	e.ofAgent()
-	e.ofPeople()
+	e.ofUsers()
 }
 
 func (e *expansion) ofHost() {
@@ -190,7 +190,7 @@ func (m *Model) soaked(marks string) string {
 	return written(applied(d.annotations, marker.Diff(d.annotations, marker.Encode(c), marker.WriterController)))
 }
 
-func (e *expansion) ofPeople() {
+func (e *expansion) ofUsers() {
 	c := e.from
 	if !c.cur.exists {
 		return
@@ -219,7 +219,7 @@ func (e *expansion) ofPeople() {
 		change(fault, "a human cordons", func(c *column, r *record) {
 			r.unschedulable, c.theirs = true, true
 			if dis := d.marks.Disruption; dis != nil && dis.Soak == nil && !dis.WasUnschedulable {
-				// Our cordon was taken away and another made before anybody looked: nothing tells it from ours.
+				// Our cordon was replaced by another before a controller looked: nothing tells it from ours.
 				c.theirs, c.taken = false, true
 			}
 		})

@@ -140,7 +140,7 @@ func (m *Model) planned(k planKey) uint32 {
 	return id
 }
 
-// steady leaves out of a plan what only tells people what is waited for.
+// steady leaves out of a plan what only tells users what is waited for.
 func (m *Model) steady(out plan.Plan) plan.Plan {
 	if !m.config.Notes {
 		out.Steps = slices.DeleteFunc(out.Steps, func(s plan.Step) bool {

@@ -55,7 +55,7 @@ func written(annotations map[string]string) string {
 	return strings.Join(lines, "\n")
 }
 
-// in puts marks into terms and leaves out what nothing is decided on: who started what when in the
+// in puts marks into terms and leaves out what nothing is decided on: what started which attempt when in the
 // history but for a hand that took our cordon away, the words and times of a failure but for the next
 // try. TestTermsChangeNoPlan holds that against Plan.
 func (m *Model) in(t *terms, marks string) string {

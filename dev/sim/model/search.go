@@ -19,7 +19,7 @@ type Config struct {
 	// Budget is how many nodes may be unavailable, Faults how many faults there may be.
 	Budget int
 	Faults uint8
-	// Notes: the writes that only tell people what is waited for count as steps too.
+	// Notes: the writes that only tell users what is waited for count as steps too.
 	Notes bool
 	// Clock: the clock may jump for all nodes at once, beside the deadlines of one node passing.
 	Clock bool
@@ -72,7 +72,7 @@ func New(c Config) *Model {
 	set := policy.DefaultSettings()
 	set.Volumes.Wait, set.Verify.OnWorkloads = 0, policy.IgnoreWorkloads
 	set.MaxUnavailable = policy.Count(c.Budget)
-	// A person's cordon would hold the other node up for an hour of ignoreAfter, and here nobody counts hours: the
+	// A person's cordon would hold the other node up for an hour of ignoreAfter, and the model counts no hours: the
 	// simulation does.
 	set.CountUnavailable = false
 	set.RetryMax = time.Hour
@@ -189,7 +189,7 @@ func memory() uint64 {
 	return mem.Sys - mem.HeapReleased
 }
 
-// victims are who may meet a fault, one set for each search that is part of this one. As many victims as
+// victims are what may meet a fault, one set for each search that is part of this one. As many victims as
 // faults are enough.
 func (m *Model) victims() []uint8 {
 	can := controllersFail | 1<<m.config.Nodes - 1

@@ -15,7 +15,7 @@ type state struct {
 	known [MaxNodes]uint16
 	// slotted are bits for each controller: cacheKnown, cacheCurrent.
 	slotted uint8
-	// faults is how many there were, victims who may still meet one: a bit for each node, then one for
+	// faults is how many there were, victims those that may still meet one: a bit for each node, then one for
 	// the controllers and one for the clock. Every run with so many faults has its victims, so it is in
 	// the search whose victims were chosen at the beginning.
 	faults, victims uint8
@@ -123,7 +123,7 @@ func (m *Model) tidy(s *state) {
 	}
 }
 
-// swapped exchanges the two controllers, who are alike.
+// swapped exchanges the two controllers, which are alike.
 func (s *state) swapped() state {
 	t := *s
 	t.work[0], t.work[1] = s.work[1], s.work[0]

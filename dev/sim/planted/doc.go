@@ -1,4 +1,4 @@
-// Package planted holds mistakes that somebody could make in the product, each as a change of its
+// Package planted holds mistakes that could be made in the product, each as a change of its
 // source, and a test that the searches of dev/sim find every one of them: a search that finds nothing
 // proves nothing unless it would have found something. The same for the attacks on the proxy
 // (pkg/authorizer), on the planner (pkg/planner) and by words that a terminal obeys (pkg/plain and where they leave): each

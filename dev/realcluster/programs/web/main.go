@@ -38,7 +38,7 @@ func main() {
 	}
 }
 
-// last is how long a server that is told to end still answers: until everybody knows that it goes.
+// last is how long a server that is told to end still answers: until all nodes know that it goes.
 const last = 3 * time.Second
 
 func serve() error {
