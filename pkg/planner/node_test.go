@@ -246,6 +246,7 @@ func TestWake(t *testing.T) {
 		{"a window that closes, for what waits for room to stage in it", func(s *policy.Settings) {
 			s.Calendar, s.StageOutside, s.MaxStaging = nightly(t, "0 8 * * *", 4*time.Hour), false, 0
 		}, []change{offered(v2)}, 2 * time.Hour},
+		{"the place of a node that is asked to confirm", fleetWide, []change{confirming, issued(30 * time.Second)}, 90 * time.Second},
 		{"an obstacle is looked at again", fleetWide, []change{prepared, found(time.Minute, fleet.ObstacleBudget, 20*time.Second)}, 20 * time.Second},
 		{"the next eviction pass", fleetWide, []change{draining, drain(fleet.Drain{Remaining: 1, Waiting: "x", Next: now.Add(2 * time.Second)})}, 2 * time.Second},
 		{"the end of a drain", fleetWide, []change{draining, drains}, 29 * time.Minute},

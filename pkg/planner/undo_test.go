@@ -148,6 +148,12 @@ func TestEndOfAnAttempt(t *testing.T) {
 		assert.Equal(t, retry.Change.Marks.History[i].Retried, !counts, "the last attempt without success, and those before it, hold up none")
 	}
 
+	retry = stepOf(t, node("a", offered(v2), with(func(n *fleet.Node) { n.Marks.Retry, n.Marks.History = true, tried[:1] })), intent.ActRetry)
+	assert.Assert(t, retry.Change.Marks.History[0].Retried)
+
+	ended := stepOf(t, node("a", draining, paused, cordonedSince(7*time.Minute)), intent.ActAbandon).Change.Marks.History[0]
+	assert.Assert(t, ended.Started.Equal(now.Add(-7*time.Minute)) && ended.Ended.Equal(now), "an attempt that was out of service began with its cordon")
+
 	leave := stepOf(t, node("a", draining, unlabelled), intent.ActLeave)
 	assert.Assert(t, leave.Change.RemoveAll && leave.FreesSlot)
 }
