@@ -86,7 +86,7 @@ func TestAttackConnections(t *testing.T) {
 				}
 			}
 			if open >= most {
-				return errors.Errorf("%d connections of strangers are open", open+1)
+				return errors.Errorf("%d connections without a good token are open", open+1)
 			}
 			return nil
 		})
@@ -108,7 +108,7 @@ func TestAttackConnections(t *testing.T) {
 		}
 		assert.Equal(t, ask(t, all[2*agentConnections], b.getRequest(b.token)), http.StatusOK)
 	})
-	t.Run("a stranger that goes on after a refusal", func(t *testing.T) {
+	t.Run("a client that goes on after a refusal", func(t *testing.T) {
 		b := newBattlefield(t)
 		conn, err := b.dial(t, tls.VersionTLS13)
 		assert.NilError(t, err)
@@ -133,7 +133,7 @@ func TestAttackConnections(t *testing.T) {
 	})
 }
 
-// TestConnectionsInTime holds that a stranger's connection ends by itself, and an agent's doesn't.
+// TestConnectionsInTime holds that a connection without a good token ends by itself, and an agent's doesn't.
 func TestConnectionsInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pipes := make(pipeListener)
@@ -145,7 +145,7 @@ func TestConnectionsInTime(t *testing.T) {
 			assert.NilError(t, err)
 			return c.(*connection), near
 		}
-		stranger, peer := accept()
+		unknown, peer := accept()
 		agents, agentsPeer := accept()
 		agents.authenticate("a")
 		agents.authenticate("b")
@@ -158,14 +158,14 @@ func TestConnectionsInTime(t *testing.T) {
 		synctest.Wait()
 		select {
 		case <-ended:
-			t.Error("a stranger's connection ended early")
+			t.Error("a connection without a good token ended early")
 		default:
 		}
 		time.Sleep(time.Second)
 		<-ended
-		stranger.authenticate("a")
+		unknown.authenticate("a")
 		assert.Equal(t, l.unauthenticated.Len(), 0)
-		assert.Equal(t, len(l.agents["a"]), 1, "one that is closed is nobody's")
+		assert.Equal(t, len(l.agents["a"]), 1, "one that is closed is no agent's")
 		assert.Equal(t, len(l.agents["b"]), 0, "the first agent counts")
 		go func() { _, _ = agentsPeer.Write(make([]byte, 2*authBytes)) }()
 		_, err := io.ReadFull(agents, make([]byte, 2*authBytes))

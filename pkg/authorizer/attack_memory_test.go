@@ -52,7 +52,7 @@ var sloths = map[string]sloth{
 	"headers that don't end": says("http/1.1", func(token string) string {
 		return fmt.Sprintf(slothRequest, "GET", token) + "X: " + strings.Repeat("a", 6<<10)
 	}),
-	"refused, with answers that nobody reads": func(ctx context.Context, raw net.Conn, c *tls.Config, token string) {
+	"refused, with answers that are not read": func(ctx context.Context, raw net.Conn, c *tls.Config, token string) {
 		_, _ = io.WriteString(tls.Client(raw, c), strings.Repeat(fmt.Sprintf(slothRequest, "GET", token)+"\r\n", 20))
 		<-ctx.Done()
 	},

@@ -92,8 +92,8 @@ func forged(good string, i int) string {
 	return good[:end] + fmt.Sprintf("%016x", i) + good[end+16:]
 }
 
-// TestAttackReviews holds that nobody makes the API server review tokens beyond a small number, and no good one has to
-// wait for that.
+// TestAttackReviews holds that no client makes the API server review tokens beyond a small number, and that no good one
+// has to wait for that.
 func TestAttackReviews(t *testing.T) {
 	t.Run("one token in many spellings", func(t *testing.T) {
 		b, counter := reviewedBattlefield(t)
@@ -194,8 +194,8 @@ func (b *battlefield) cutOff(t *testing.T, token string, counter *reviewCounter)
 	<-answered
 }
 
-// TestAttackSharedAddress holds that agents behind one address, that of a NAT for instance, are served while a stranger
-// behind it sends what it can make up: those that were seen before, and those that come for the first time, all at once.
+// TestAttackSharedAddress holds that agents behind one address, that of a NAT for instance, are served while a client
+// behind it sends made-up tokens: those that were seen before, and those that come for the first time, all at once.
 func TestAttackSharedAddress(t *testing.T) {
 	b, _ := reviewedBattlefield(t)
 	assert.Equal(t, b.get(t, b.token), http.StatusOK)

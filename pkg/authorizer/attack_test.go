@@ -223,7 +223,7 @@ func TestAttackContent(t *testing.T) {
 		patch("all annotations deleted", `{"metadata":{"resourceVersion":"RV","annotations":null}}`, "metadata.annotations"),
 		patch("the intent's time made longer", annotationsPatch(`"bottlerocket.aws/intent-until":"2099-01-01T00:00:00Z"`), "intent-until"),
 		patch("the intent deleted", annotationsPatch(`"bottlerocket.aws/intent-id":null`), "intent-id"),
-		patch("a key of the operator that nobody knows", annotationsPatch(`"bottlerocket.aws/new":"b"`), "bottlerocket.aws/new"),
+		patch("a key of the operator that is not known", annotationsPatch(`"bottlerocket.aws/new":"b"`), "bottlerocket.aws/new"),
 		patch("a key in another case", annotationsPatch(`"bottlerocket.aws/Boot-ID":"b"`), "Boot-ID"),
 		patch("a label", `{"metadata":{"resourceVersion":"RV","labels":{"a":"b"}}}`, "metadata.labels"),
 		patch("spec", `{"metadata":{"resourceVersion":"RV"},"spec":{"unschedulable":false}}`, "spec"),
@@ -243,7 +243,7 @@ func TestAttackContent(t *testing.T) {
 		patch("a huge body", annotationsPatch(`"bottlerocket.aws/message":"`+strings.Repeat("m", maxBody)+`"`), "longer than"),
 		patch("a huge value", annotationsPatch(`"bottlerocket.aws/message":"`+strings.Repeat("m", maxValue+1)+`"`), "message"),
 		patch("an unprintable value", annotationsPatch(`"bottlerocket.aws/boot-id":"a\u0000b"`), "boot-id"),
-		patch("colours for who reads it in a terminal", annotationsPatch(`"bottlerocket.aws/operator-version":"v1\u001b[31m"`), "operator-version"),
+		patch("colours for a terminal", annotationsPatch(`"bottlerocket.aws/operator-version":"v1\u001b[31m"`), "operator-version"),
 		patch("a value that can't be read back", annotationsPatch(`"bottlerocket.aws/current-version":"newest"`), "current-version"),
 		typed("a JSON patch", "application/json-patch+json", `[{"op":"add","path":"/metadata/labels/a","value":"b"}]`),
 		typed("a strategic merge patch", "application/strategic-merge-patch+json", `{"metadata":{"$deleteFromPrimitiveList/finalizers":["a"]}}`),
@@ -311,8 +311,8 @@ func TestAttackProtocol(t *testing.T) {
 		{name: "the protocols of a web socket", method: "GET", target: ownPath, headers: []string{"Authorization: ", "Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Protocol: base64url.bearer.authorization.k8s.io.TOKEN"}, code: http.StatusUnauthorized},
 		{name: "a huge token", method: "GET", target: ownPath, headers: []string{"Authorization: Bearer " + strings.Repeat("a", maxToken+1)}, code: http.StatusUnauthorized},
 		{name: "a huge header", method: "GET", target: ownPath, headers: []string{"X-A: " + strings.Repeat("a", 2*maxHeader)}, code: http.StatusRequestHeaderFieldsTooLarge},
-		{name: "someone else by impersonation", method: "PATCH", target: "/api/v1/nodes/OTHER", headers: []string{"Impersonate-User: system:admin", "Impersonate-Group: system:masters"}, body: factBody, code: no},
-		{name: "someone else by a front proxy's headers", method: "PATCH", target: "/api/v1/nodes/OTHER", headers: []string{"X-Remote-User: system:admin", "X-Forwarded-For: 127.0.0.1"}, body: factBody, code: no},
+		{name: "another user by impersonation", method: "PATCH", target: "/api/v1/nodes/OTHER", headers: []string{"Impersonate-User: system:admin", "Impersonate-Group: system:masters"}, body: factBody, code: no},
+		{name: "another user by a front proxy's headers", method: "PATCH", target: "/api/v1/nodes/OTHER", headers: []string{"X-Remote-User: system:admin", "X-Forwarded-For: 127.0.0.1"}, body: factBody, code: no},
 		{name: "another method by a header", method: "GET", target: "/api/v1/nodes/OTHER", headers: []string{"X-HTTP-Method-Override: PATCH"}, code: no},
 		{name: "another path by a header", method: "GET", target: "/nothing", headers: []string{"X-Original-URL: " + ownPath, "X-Rewrite-URL: " + ownPath}, code: no},
 		{name: "an upgrade", method: "POST", target: "/api/v1/namespaces/NS/pods/p/exec?command=sh&stdin=true", headers: []string{"Upgrade: SPDY/3.1", "Connection: Upgrade"}, code: no},
@@ -366,7 +366,7 @@ func TestAttackSlowBody(t *testing.T) {
 	assert.Equal(t, b.state(), before)
 }
 
-// TestAttackLoop holds that an agent in a tight loop is held up, and nobody else is.
+// TestAttackLoop holds that an agent in a tight loop is held up, and no other agent is.
 func TestAttackLoop(t *testing.T) {
 	c := newCluster(t)
 	p := c.proxy()

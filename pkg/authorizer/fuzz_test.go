@@ -15,7 +15,7 @@ import (
 )
 
 // FuzzJudge holds S4 with an oracle that shares no code with the rule: an agent writes only its own
-// Node's report, only as an answer to the intent that stands there, and only from what it saw there.
+// Node's report, only as an answer to the current intent, and only from what it saw there.
 func FuzzJudge(f *testing.F) {
 	const until = "2026-03-01T13:00:00Z"
 	type seed struct {
@@ -137,7 +137,7 @@ func semantic(v string) bool {
 func allowed(t *testing.T, w Write) {
 	t.Helper()
 	assert.Assert(t, w.Live.Name == "node-1" && w.Live.UID == "uid-1", "another node")
-	assert.Assert(t, w.Patch.ResourceVersion != "" && w.Patch.ResourceVersion == w.Live.ResourceVersion, "from something else than stands there")
+	assert.Assert(t, w.Patch.ResourceVersion != "" && w.Patch.ResourceVersion == w.Live.ResourceVersion, "not from the current resourceVersion")
 	before, after := map[string]string{}, map[string]string{}
 	for k, v := range w.Live.Annotations {
 		before[strings.TrimPrefix(k, "bottlerocket.aws/")], after[strings.TrimPrefix(k, "bottlerocket.aws/")] = v, v
@@ -176,7 +176,7 @@ func allowed(t *testing.T, w Write) {
 	if !changed && (!touched || after["action-state"] != "busy") {
 		return
 	}
-	assert.Assert(t, before["intent-id"] != "" && after["active-id"] == before["intent-id"], "an answer to %q while %q stands", after["active-id"], before["intent-id"])
+	assert.Assert(t, before["intent-id"] != "" && after["active-id"] == before["intent-id"], "an answer to %q while %q is the current intent", after["active-id"], before["intent-id"])
 	assert.Assert(t, slices.Contains([]string{"stabilize", "prepare-update", "reboot-update", "reset-state"}, before["action-wanted"]))
 	until, err := time.Parse(time.RFC3339, before["intent-until"])
 	assert.NilError(t, err, "an answer to an intent without an end")

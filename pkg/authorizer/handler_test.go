@@ -170,7 +170,7 @@ func TestWhatGoesOnIsMadeAnew(t *testing.T) {
 
 func TestNothingIsRetried(t *testing.T) {
 	fact := `{"metadata":{"resourceVersion":"10","annotations":{"bottlerocket.aws/boot-id":"b"}}}`
-	t.Run("somebody writes between the look and the write", func(t *testing.T) {
+	t.Run("another client writes between the look and the write", func(t *testing.T) {
 		s := newStore(nil)
 		s.before = func(s *store, r *http.Request) {
 			if r.Method == http.MethodPatch {
@@ -183,7 +183,7 @@ func TestNothingIsRetried(t *testing.T) {
 		assert.Equal(t, status.Reason, metav1.StatusReasonConflict)
 		assert.Equal(t, len(s.requests), 2)
 	})
-	t.Run("nobody knows if it was written", func(t *testing.T) {
+	t.Run("it is unknown if it was written", func(t *testing.T) {
 		s := newStore(nil)
 		s.before = func(s *store, r *http.Request) {
 			if r.Method == http.MethodPatch {
@@ -271,9 +271,9 @@ func refusals(t *testing.T, registry *prometheus.Registry) map[Reason]float64 {
 	return out
 }
 
-// TestMatrix prints who may do what to which object.
+// TestMatrix prints what an agent, and clients without a good token, may do to which object.
 func TestMatrix(t *testing.T) {
-	identities := []struct{ name, token string }{{"agent", goodToken}, {"stranger", madeUp("bad")}, {"nobody", ""}}
+	identities := []struct{ name, token string }{{"agent", goodToken}, {"bad token", madeUp("bad")}, {"no token", ""}}
 	var requests []*http.Request
 	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPatch, http.MethodPut, http.MethodPost, http.MethodDelete, http.MethodOptions, http.MethodConnect} {
 		for _, target := range []string{ownNode, nodesPath + "/node-2", nodesPath, nodesPath + "?fieldSelector=metadata.name%3Dnode-1", nodesPath + "?fieldSelector=metadata.name%3Dnode-2",
@@ -294,7 +294,7 @@ func TestMatrix(t *testing.T) {
 			if e := hook.LastEntry(); e != nil {
 				reason = fmt.Sprint(e.Data["reason"])
 			}
-			fmt.Fprintf(&out, " | %-8s %d %-16s", i.name, w.Code, reason)
+			fmt.Fprintf(&out, " | %-9s %d %-16s", i.name, w.Code, reason)
 		}
 		out.WriteString("\n")
 	}

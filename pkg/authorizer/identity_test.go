@@ -135,7 +135,9 @@ func TestReviewsAreRemembered(t *testing.T) {
 	ask(ReasonBadToken, false, 5)
 }
 
-func TestStrangersAreHeldUp(t *testing.T) {
+// A client whose tokens are all bad is refused before its tokens are reviewed, and neither known agents nor other
+// addresses notice.
+func TestBadTokensAreHeldUp(t *testing.T) {
 	w := newReviewWorld()
 	w.set(func(token string) (authenticationv1.TokenReviewStatus, error) {
 		if strings.HasPrefix(token, "good") {
@@ -162,7 +164,7 @@ func TestStrangersAreHeldUp(t *testing.T) {
 	}
 	assert.Assert(t, held > 50, "%d", held)
 	assert.Assert(t, w.asked.Load() < 150, "%d reviews", w.asked.Load())
-	// Neither an agent that is known there nor anybody elsewhere feels it.
+	// Neither an agent that is known there nor another address feels it.
 	w.at(noon.Add(time.Minute))
 	assert.Equal(t, identify("good-1", "10.0.0.1"), Reason(""))
 	assert.Equal(t, identify("good-new", "10.0.0.2"), Reason(""))

@@ -41,7 +41,7 @@ func part(v any) string {
 	return base64.RawURLEncoding.EncodeToString(text)
 }
 
-// jwtOf is a token with a signature that anybody could have made up.
+// jwtOf is a token with a signature that any client could have made up.
 func jwtOf(claims map[string]any) string {
 	return part(map[string]string{"alg": "ES256", "kid": testKeyID}) + "." + part(claims) + "." + base64.RawURLEncoding.EncodeToString(make([]byte, 64))
 }

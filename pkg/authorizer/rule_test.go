@@ -258,7 +258,7 @@ func goldenText(t *testing.T, s, file string) {
 	golden.Assert(t, strings.Join(lines, "\n"), file)
 }
 
-// TestJudgeKeys prints who may touch which key.
+// TestJudgeKeys prints which key an agent may touch.
 func TestJudgeKeys(t *testing.T) {
 	var out strings.Builder
 	keys := []string{"example.com/key", "bottlerocket.aws/unheard-of", "bottlerocket.aws/Active-ID", "kubectl.kubernetes.io/last-applied-configuration", ""}

@@ -68,7 +68,7 @@ func TestKeeperMakesAndPublishes(t *testing.T) {
 	for _, action := range client.Actions() {
 		assert.Equal(t, action.GetVerb(), "get")
 	}
-	// What somebody took out of the ConfigMap comes back; what else is in it stays.
+	// What a user took out of the ConfigMap comes back; what else is in it stays.
 	config.Data = map[string]string{"note": "mine"}
 	_, err = client.CoreV1().ConfigMaps(namespace).Update(ctx, config, metav1.UpdateOptions{})
 	assert.NilError(t, err)

@@ -224,8 +224,8 @@ func (v *View) fence() Next {
 
 // freedByLook reports whether the slot of a node with trouble is freed after a live look, and without a write. A write
 // that no pass waits for frees no slot, since the list may be another by then. It is as good where the node isn't
-// Prepared: every cordon is computed from a node that is, so none that is under way carries the resourceVersion that
-// stands now.
+// Prepared: every cordon is computed from a node that is, so none that is under way carries the current
+// resourceVersion.
 func (v *View) freedByLook() bool { return v.WriteTrouble != nil && v.Phase() != intent.PhaseStaged }
 
 func (v *View) releaseFenced() Next {

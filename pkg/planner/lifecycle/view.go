@@ -56,7 +56,7 @@ func (v *View) confirmed() bool {
 	return v.rebooted() && v.BootID == v.Marks.Report.BootID && v.OSVersion == v.Marks.Report.Current
 }
 
-// answer is what the node's agent says of the intent that stands.
+// answer is what the node's agent says of the current intent.
 func (v *View) answer() marker.State { return v.Marks.Report.Answer(v.Marks.Intent.ID) }
 
 // withdrawn reports whether the node's host neither offers the target any more nor runs it.

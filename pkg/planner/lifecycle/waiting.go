@@ -93,7 +93,7 @@ func agentError(v *View) plan.Refusal {
 	}
 }
 
-// says reports whether the agent's answer to the intent that stands is that, for that reason.
+// says reports whether the agent's answer to the current intent is s, for the reason r.
 func (v *View) says(s marker.State, r marker.ReportReason) bool {
 	return v.Marks.Report.Says(v.Marks.Intent.ID, s, r)
 }
