@@ -43,7 +43,7 @@ func (k *Cluster) Check(ctx context.Context, node string, q plan.LiveCheck) (fle
 	case fleet.CheckWorkloads:
 		l.Problem, err = unwellWorkloads(ctx, k.c.Client, q.Workloads)
 	default:
-		err = errors.Errorf("nobody knows how to look for %q", q.For)
+		err = errors.Errorf("no check is known for %q", q.For)
 	}
 	return l, err
 }

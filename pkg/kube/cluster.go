@@ -31,7 +31,7 @@ const cacheBehind = 30 * time.Second
 const requestTime = 30 * time.Second
 
 // ErrConflict means that the object was written to since it was read: read it again.
-var ErrConflict = errors.New("written by somebody else in between")
+var ErrConflict = errors.New("the object changed since it was read")
 
 // Informer keeps the objects of one kind as a watch shows them; a cache.SharedIndexInformer is one.
 type Informer interface {

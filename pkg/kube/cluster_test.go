@@ -48,7 +48,7 @@ func watching(t *testing.T, client *fake.Clientset) *Cluster {
 	return k
 }
 
-// slow is an informer that has its nodes before it tells anybody of them.
+// slow is an informer that has its nodes before it tells its handlers of them.
 type slow struct {
 	Informer
 	ctx  context.Context
@@ -90,9 +90,9 @@ func TestRefusedWriteIsFollowedByALiveLook(t *testing.T) {
 		want     []string
 		conflict bool
 	}{
-		{"written by somebody else", apierrors.NewConflict(schema.GroupResource{Resource: "nodes"}, "a", nil), nodeAt("7"), nil, []string{"7"}, true},
+		{"changed by another client", apierrors.NewConflict(schema.GroupResource{Resource: "nodes"}, "a", nil), nodeAt("7"), nil, []string{"7"}, true},
 		{"gone", apierrors.NewNotFound(schema.GroupResource{Resource: "nodes"}, "a"), nil, nil, nil, true},
-		{"nobody can tell", apierrors.NewConflict(schema.GroupResource{Resource: "nodes"}, "a", nil), nil, apierrors.NewServiceUnavailable("away"), []string{"5"}, false},
+		{"unknown", apierrors.NewConflict(schema.GroupResource{Resource: "nodes"}, "a", nil), nil, apierrors.NewServiceUnavailable("away"), []string{"5"}, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			ctx, client := t.Context(), fake.NewClientset(nodeAt("5"))
@@ -122,8 +122,8 @@ func TestRefusedWriteIsFollowedByALiveLook(t *testing.T) {
 	}
 }
 
-// A change that writes nothing is no fence against who wrote since: without a live look a slot would be freed by an
-// old view of its node.
+// A change that writes nothing is no fence against a write of another client since: without a live look a slot
+// would be freed by an old view of its node.
 func TestNothingToWriteIsLookedAtLive(t *testing.T) {
 	for _, tc := range []struct {
 		name     string
@@ -131,7 +131,7 @@ func TestNothingToWriteIsLookedAtLive(t *testing.T) {
 		conflict bool
 	}{
 		{"as it was seen", nodeAt("5"), false},
-		{"written by somebody since", nodeAt("7"), true},
+		{"changed by another client since", nodeAt("7"), true},
 		{"gone", nil, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -22,7 +22,7 @@ import (
 )
 
 // FuzzSlots: whatever stands in the ConfigMap, it is a list of holders or an error that stops everything,
-// and what is added to a list takes nobody's slot away.
+// and what is added to a list takes no other node's slot away.
 func FuzzSlots(f *testing.F) {
 	for _, s := range []string{`{"uid-1":"node-1","uid-2":"node-2"}`, `{}`, `null`, ``, `[]`, `{"uid-1":null}`, `{"uid-1":7}`, `{"uid-1":"a"`, `{"a":"x"} {}`,
 		`{"uid-1":"a","uid-1":"b"}`, `"uid-1"`, `{"<\u2028":"\ud800"}`} {
@@ -44,7 +44,7 @@ func FuzzSlots(f *testing.F) {
 			assert.Assert(t, k.ChangeSlots(context.Background(), map[string]string{uid: "n"}, nil) != nil, "written over what can't be read")
 			return
 		}
-		assert.Assert(t, isObject, "%q was taken for a list of nobody", value)
+		assert.Assert(t, isObject, "%q was taken for an empty list", value)
 		assert.Equal(t, len(held), len(object))
 		for u := range object {
 			_, ok := held[u]

@@ -11,7 +11,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 )
 
-// Of other people's annotations only those for autoscalers are kept, ours and theirs.
+// Of annotations that are not the operator's, only those for autoscalers are kept.
 func TestMarksForOthersAreKept(t *testing.T) {
 	n := nodeAt("5")
 	n.Annotations = map[string]string{marker.AnnotationDisrupt: "true", marker.AnnotationScaleDown: "", "example.com/large": "x", string(marker.KeyPaused): "p"}
@@ -35,19 +35,19 @@ func TestMarksForOthersAreInThePatch(t *testing.T) {
 	assert.Assert(t, body != nil, "a label alone is something to write")
 }
 
-// Who takes a node away says so before it does (brupop_798).
+// A node that another controller is about to remove is known by its taint (brupop_798).
 func TestLeaving(t *testing.T) {
-	for key, who := range map[string]string{
-		"ToBeDeletedByClusterAutoscaler": "the cluster autoscaler takes it away", "karpenter.sh/disrupted": "Karpenter takes it away",
-		"aws-node-termination-handler/spot-itn": "the AWS node termination handler takes it away", "medik8s.io/drain": "the node maintenance operator takes it away",
-		"node.kubernetes.io/out-of-service":        "somebody who calls it out of service takes it away",
+	for key, want := range map[string]string{
+		"ToBeDeletedByClusterAutoscaler": "it is being removed by the cluster autoscaler", "karpenter.sh/disrupted": "it is being removed by Karpenter",
+		"aws-node-termination-handler/spot-itn": "it is being removed by the AWS node termination handler", "medik8s.io/drain": "it is being removed by the node maintenance operator",
+		"node.kubernetes.io/out-of-service":        "it is being removed by an administrator who marked it out of service",
 		"DeletionCandidateOfClusterAutoscaler":     "",
 		"node.kubernetes.io/unschedulable":         "",
 		"cluster.x-k8s.io/not-known-to-this-build": "",
 	} {
 		n := nodeAt("5")
 		n.Spec.Taints = []corev1.Taint{{Key: key, Effect: corev1.TaintEffectNoSchedule}}
-		assert.Equal(t, View(stripNode(n)).Leaving, who, key)
+		assert.Equal(t, View(stripNode(n)).Leaving, want, key)
 	}
 	n := nodeAt("5")
 	n.DeletionTimestamp = new(metav1.Now())

@@ -59,7 +59,7 @@ func ReadPauses(data map[string]string) (Pauses, error) {
 		return Pauses{}, errors.Wrapf(err, "key %s", PauseKey)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return Pauses{}, errors.Errorf("key %s: something follows the pauses", PauseKey)
+		return Pauses{}, errors.Errorf("key %s: there is text after the JSON object", PauseKey)
 	}
 	for name, pause := range p.Groups {
 		if pause == nil {

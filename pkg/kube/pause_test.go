@@ -101,7 +101,7 @@ func TestUnreadablePauses(t *testing.T) {
 		{map[string]string{PauseKey: ""}, "key pauses.json: EOF"},
 		{map[string]string{PauseKey: "fleet: {}"}, "key pauses.json: invalid character"},
 		{map[string]string{PauseKey: `{"fleets": ` + moving + `}`}, `key pauses.json: json: unknown field "fleets"`},
-		{map[string]string{PauseKey: `{} {}`}, "key pauses.json: something follows the pauses"},
+		{map[string]string{PauseKey: `{} {}`}, "key pauses.json: there is text after the JSON object"},
 		{map[string]string{PauseKey: `{"groups": {"canary": null}}`}, `key pauses.json: the pause of group "canary" is null`},
 		{map[string]string{PauseKey: `{"fleet": {"reason": "x", "inFlight": "stop"}}`}, `key pauses.json: inFlight is "stop": give finish or return`},
 		{map[string]string{PauseKey: `{}`, "fleet": "x"}, `key "fleet" is not known: pauses are in pauses.json`},

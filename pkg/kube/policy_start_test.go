@@ -13,7 +13,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
 
-// written is an informer that lists nothing; just after that was found out, somebody writes.
+// written is an informer that lists nothing; just after that was found out, an object is written.
 type written struct {
 	text    string
 	handler cache.ResourceEventHandler

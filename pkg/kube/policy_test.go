@@ -57,7 +57,7 @@ func TestPolicyInForce(t *testing.T) {
 				Defaults:     policy.DefaultSettings(), Changed: func() { changed <- struct{}{} },
 			})
 			assert.NilError(t, err)
-			assert.Assert(t, p.Current().None, "a policy that nobody has read yet lets something start")
+			assert.Assert(t, p.Current().None, "a policy that was not read yet lets something start")
 			ctx, cancel := context.WithCancel(t.Context())
 			done := make(chan struct{})
 			go func() { defer close(done); p.Run(ctx) }()

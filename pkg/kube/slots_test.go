@@ -14,7 +14,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 )
 
-// Taking a slot that is held already changes the object, so that a leader who is about to free it from
+// Taking a slot that is held already changes the object, so that a leader which is about to free it from
 // an older look meets a conflict. An update that changes nothing would leave the resourceVersion as it is.
 func TestTakingASlotAlwaysWrites(t *testing.T) {
 	ctx := t.Context()

@@ -24,7 +24,7 @@ var leavingTaints = map[string]string{
 	// medik8s/node-maintenance-operator, controllers/taint.go
 	"medik8s.io/drain": "the node maintenance operator",
 	// kubernetes, staging/src/k8s.io/api/core/v1/well_known_taints.go: put there by a user
-	corev1.TaintNodeOutOfService: "somebody who calls it out of service",
+	corev1.TaintNodeOutOfService: "an administrator who marked it out of service",
 }
 
 func leaving(n *corev1.Node) string {
@@ -32,8 +32,8 @@ func leaving(n *corev1.Node) string {
 		return "it is being deleted"
 	}
 	for _, t := range n.Spec.Taints {
-		if who := leavingTaints[t.Key]; who != "" {
-			return who + " takes it away"
+		if remover := leavingTaints[t.Key]; remover != "" {
+			return "it is being removed by " + remover
 		}
 	}
 	return ""

@@ -16,7 +16,7 @@ import (
 // The only node of a cluster is updated with its workloads in place if the policy says so, and else waits and says why
 // (S2; brupop_501, FLUO_123).
 func TestSingleNode(t *testing.T) {
-	leaving := func(n *fleet.Node) { n.Leaving = "Karpenter takes it away" }
+	leaving := func(n *fleet.Node) { n.Leaving = "it is being removed by Karpenter" }
 	other := func(changes ...change) fleet.Node {
 		n := fleet.Node{Name: "z", UID: "uid-z", Ready: true}
 		for _, c := range changes {
@@ -56,11 +56,11 @@ func TestSingleNode(t *testing.T) {
 		{"workloads are looked for after the soak", policy.SingleNodeAllow, []fleet.Node{node("a", verifying(time.Minute), noted)}, "Verifying Check WorkloadsAwaited"},
 		{"not without its agent", policy.SingleNodeAllow, []fleet.Node{node("a", draining, agentAway)}, "Draining wait AgentNotReady"},
 		{"for which it doesn't wait for ever", policy.SingleNodeAllow, []fleet.Node{node("a", draining, agentAway, cordonedSince(time.Hour))}, "Draining Abandon DrainDeadline"},
-		{"nor when somebody took the cordon away", policy.SingleNodeAllow, []fleet.Node{node("a", draining, schedulable)}, "Draining Abandon UncordonedByUser"},
+		{"nor when a user took the cordon away", policy.SingleNodeAllow, []fleet.Node{node("a", draining, schedulable)}, "Draining Abandon UncordonedByUser"},
 		{"nor when it is paused", policy.SingleNodeAllow, []fleet.Node{node("a", draining, paused)}, "Draining Abandon Paused"},
 		{"another node joined meanwhile", policy.SingleNodeAllow, []fleet.Node{node("a", draining), other()}, "Draining Drain Draining"},
 		{"the policy doesn't say so any more", policy.SingleNodeNever, []fleet.Node{node("a", draining)}, "Draining Drain Draining"},
-		{"a reboot by somebody else is one", policy.SingleNodeAllow, []fleet.Node{node("a", draining, with(func(n *fleet.Node) { n.BootID = "b2" }))}, "Draining Reboot RebootedEarly"},
+		{"another's reboot is one", policy.SingleNodeAllow, []fleet.Node{node("a", draining, with(func(n *fleet.Node) { n.BootID = "b2" }))}, "Draining Reboot RebootedEarly"},
 		{"back", policy.SingleNodeAllow, []fleet.Node{node("a", back(v2), controller)}, "Returning Return Uncordoned"},
 		{"updated", policy.SingleNodeAllow, []fleet.Node{node("a", verifying(time.Hour), controller)}, "Verifying Finish Updated"},
 	} {
