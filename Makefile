@@ -5,7 +5,7 @@ SHELL := /bin/sh
 
 MODULE    := github.com/bottlerocket-os/bottlerocket-update-operator
 COMMANDS  := bottlerocket-update-operator bottlerocket-update-agent
-# It runs where people are, and the image doesn't hold it.
+# The plugin runs on users' machines, and the image doesn't hold it.
 PLUGIN    := kubectl-bottlerocket
 WORKLOADS := deployment/update-operator-controller deployment/update-operator-proxy daemonset/update-operator-agent
 NAMESPACE := bottlerocket

@@ -52,7 +52,7 @@ func TestBadInput(t *testing.T) {
 
 const name0 = "bottlerocket-update-operator: "
 
-// workingKubeconfig names an API server that nobody runs.
+// workingKubeconfig names an API server that does not run.
 func workingKubeconfig(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "kubeconfig")

@@ -112,7 +112,7 @@ func FuzzDecode(f *testing.F) {
 		assert.Equal(t, r, m.Report)
 		assert.Assert(t, len(problems) >= len(problemsOfIntent)+len(problemsOfReport))
 
-		// Keys that nobody knows change nothing.
+		// Unknown keys change nothing.
 		a[Prefix+"brand-new"], a["example.com/"+a0] = a6, a7
 		again, problemsAgain := Decode(a)
 		assert.Assert(t, reflect.DeepEqual(again, m))
@@ -270,8 +270,8 @@ func FuzzDiff(f *testing.F) {
 	f.Add(uint32(1<<24-1), uint32(0), "a", "b", byte(1))
 	f.Add(uint32(0x00ff00), uint32(0xff0ff0), "x", "x", byte(2))
 	f.Add(uint32(0xaaaaaa), uint32(0x555555), "x", "y", byte(2))
-	f.Fuzz(func(t *testing.T, stands, wanted uint32, old, value string, who byte) {
-		w := []Writer{WriterUser, WriterController, WriterAgent}[who%3]
+	f.Fuzz(func(t *testing.T, stands, wanted uint32, old, value string, writer byte) {
+		w := []Writer{WriterUser, WriterController, WriterAgent}[writer%3]
 		current, want := map[string]string{"example.com/theirs": old}, map[Key]string{}
 		for i, e := range Table() {
 			if stands&(1<<i) != 0 {

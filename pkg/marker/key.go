@@ -86,15 +86,15 @@ var table = []Entry{
 	{KeyActiveID, KindAnnotation, WriterAgent, "the intent that the agent worked on last"},
 	{KeyActionState, KindAnnotation, WriterAgent, "its answer: `busy`, `ready`, `error`"},
 	{KeyReason, KindAnnotation, WriterAgent, "why the answer is what it is, where the controller acts on that: `AnotherUpdater`, `UnrequestedActivation`, `InterfaceUnsupported`, `RepositoryUnavailable`; absent otherwise"},
-	{KeyMessage, KindAnnotation, WriterAgent, "one line for people, at most 256 bytes; always there with `error`"},
+	{KeyMessage, KindAnnotation, WriterAgent, "one line for users, at most 256 bytes; always there with `error`"},
 	{KeyAvailableVersion, KindAnnotation, WriterAgent, "the version that the host would install; absent when there is none"},
 	{KeyCurrentVersion, KindAnnotation, WriterAgent, "the version that the host runs"},
 	{KeyBootID, KindAnnotation, WriterAgent, "the kernel's boot ID that the agent sees"},
 	{KeyActivatedID, KindAnnotation, WriterAgent, "the intent to reboot for which the host was seen ready to boot the target; only then can a host that comes back with its old version be called rolled back"},
 	{KeyProtocol, KindAnnotation, WriterAgent, "the protocol that this agent speaks, an integer"},
 	{KeyOperatorVersion, KindAnnotation, WriterAgent, "the agent's build"},
-	{KeyActionActive, KindAnnotation, WriterAgent, "`true` while the agent is busy; for people and their scripts"},
-	{KeyUpdateAvailable, KindAnnotation, WriterAgent, "`true` if a newer version is offered; for people and their scripts"},
+	{KeyActionActive, KindAnnotation, WriterAgent, "`true` while the agent is busy; for users and their scripts"},
+	{KeyUpdateAvailable, KindAnnotation, WriterAgent, "`true` if a newer version is offered; for users and their scripts"},
 }
 
 // Table returns the whole vocabulary, in the order of the documentation.

@@ -30,7 +30,7 @@ func TestTable(t *testing.T) {
 		if e.Kind == KindAnnotation {
 			assert.Equal(t, owners, 1, "%s", e.Key)
 		} else {
-			assert.Equal(t, owners, 0, "nobody of ours writes the label %s", e.Key)
+			assert.Equal(t, owners, 0, "no component writes the label %s", e.Key)
 		}
 	}
 	assert.Equal(t, answers, 4, "an answer has an id, a state, a reason and a message")

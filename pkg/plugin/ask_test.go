@@ -40,7 +40,7 @@ func TestPlanSaysWhatIsMissing(t *testing.T) {
 		{"one that gave the lead up", func(c *cluster) { c.holds("", noon) }, nil, func(c *cluster) string {
 			return only + "no controller leads now, and nothing happens until one does: see Deployment " + c.namespace + "/update-operator-controller"
 		}},
-		{"no right to see who leads", func(*cluster) {}, []string{"--as", "eve"}, func(c *cluster) string {
+		{"no right to see which controller leads", func(*cluster) {}, []string{"--as", "eve"}, func(c *cluster) string {
 			return only + "reading Lease " + c.namespace + `/update-operator-controller: leases.coordination.k8s.io "update-operator-controller" is forbidden: `
 		}},
 		{"a pod that is gone", func(c *cluster) { c.holds("controller-1_x", noon) }, nil, func(c *cluster) string {

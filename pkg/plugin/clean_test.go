@@ -94,12 +94,12 @@ func TestClean(t *testing.T) {
 		{"idle", at(marker.ActionStabilize, marker.StateReady, time.Hour, v1, v2), false, false, "cleaned: 13 annotations removed"},
 		{"prepared", at(marker.ActionPrepareUpdate, marker.StateReady, time.Hour, v1, v2), false, false, "cleaned: 14 annotations removed"},
 		{"draining", inPhase(marker.ActionPrepareUpdate, marker.StateReady, cordon()), true, false, "cleaned: uncordoned, 18 annotations removed"},
-		{"draining, uncordoned by somebody", inPhase(marker.ActionPrepareUpdate, marker.StateReady, cordon()), false, false, "cleaned: 18 annotations removed"},
+		{"draining, uncordoned by a user", inPhase(marker.ActionPrepareUpdate, marker.StateReady, cordon()), false, false, "cleaned: 18 annotations removed"},
 		{"draining, found cordoned", inPhase(marker.ActionPrepareUpdate, marker.StateReady, found()), true, true,
 			"cleaned: 18 annotations removed, cordon kept, it was there before"},
 		{"asked to reboot", inPhase(marker.ActionRebootUpdate, marker.StateNone, cordon()), true, false, "cleaned: uncordoned, 16 annotations removed"},
 		{"in its soak", inPhase(marker.ActionStabilize, marker.StateReady, soaking()), false, false, "cleaned: 17 annotations removed"},
-		{"cordoned by somebody in its soak", inPhase(marker.ActionStabilize, marker.StateReady, soaking()), true, true,
+		{"cordoned by a user in its soak", inPhase(marker.ActionStabilize, marker.StateReady, soaking()), true, true,
 			"cleaned: 17 annotations removed, cordon kept, it was there before"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -126,7 +126,7 @@ func TestClean(t *testing.T) {
 	}
 }
 
-// A reboot that has begun can't be taken back: the node is named and left, unless somebody says that word.
+// A reboot that has begun can't be taken back: the node is named and left, unless --force=rebooting is given.
 func TestCleanDuringReboot(t *testing.T) {
 	c := newCluster(t)
 	busy := inPhase(marker.ActionRebootUpdate, marker.StateBusy, &marker.Disruption{Since: ago(time.Hour)})
@@ -169,7 +169,7 @@ func TestCleanUnreadable(t *testing.T) {
 }
 
 // Where the record of a node's marks for others is lost, those that may be the operator's are named, cordoned or not (S5).
-func TestCleanNamesMarksOfNobody(t *testing.T) {
+func TestCleanNamesUnknownMarks(t *testing.T) {
 	c := newCluster(t)
 	marks := inPhase(marker.ActionPrepareUpdate, marker.StateReady, &marker.Disruption{Since: ago(time.Hour)})
 	for _, name := range []string{"a", "b"} {

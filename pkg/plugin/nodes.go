@@ -57,7 +57,7 @@ func readNodes(ctx context.Context, client kubernetes.Interface, names []string)
 func labelled(n *corev1.Node) bool { return fleet.InterfaceOf(n.Labels) != fleet.InterfaceNone }
 
 // annotate gives a node an annotation, or takes it away if the value is nil, and says so. Nothing else of the node is
-// touched, and a write of somebody else in between is looked at first.
+// touched, and what another client wrote in between is read first.
 func (p *plugin) annotate(ctx context.Context, client kubernetes.Interface, n *corev1.Node, key marker.Key, value *string, did string, dry *dryRun) error {
 	name, fresh := n.Name, true
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() (err error) {

@@ -106,7 +106,7 @@ func (l *large) run(t testing.TB, args ...string) said {
 	return command(t.Context(), func(next http.RoundTripper) http.RoundTripper { return next }, "", append([]string{"--kubeconfig", l.kubeconfig, "-s", l.URL}, args...)...)
 }
 
-// Nobody asks for all nodes, or all pods, at once.
+// No command asks for all nodes, or all pods, at once.
 func TestReadsArePaged(t *testing.T) {
 	l := newLarge(t, 1201)
 	for args, kinds := range map[string][]string{"status": {"nodes", "pods"}, "__complete pause node": {"nodes"}} {

@@ -40,7 +40,7 @@ func (p *plugin) pauseCommand() *cobra.Command {
 			o.inFlight = policy.Ending(inFlight)
 			switch {
 			case strings.TrimSpace(o.reason) == "":
-				return errors.New("give a --reason: people read it on every node that waits")
+				return errors.New("give a --reason: it is shown on every node that waits")
 			case len(nodes) > 0 && (o.group != "" || inFlight != ""):
 				return errors.New("--group and --in-flight are about a group or the fleet: name no nodes with them")
 			case inFlight != "" && o.inFlight != policy.Finish && o.inFlight != policy.Return:
@@ -49,7 +49,7 @@ func (p *plugin) pauseCommand() *cobra.Command {
 			return p.pause(c.Context(), o, nodes)
 		},
 	}
-	c.Flags().StringVar(&o.reason, "reason", "", "Why; people read it, with who says it and when")
+	c.Flags().StringVar(&o.reason, "reason", "", "Why; shown with your name and the time on every node that waits")
 	c.Flags().StringVar(&inFlight, "in-flight", "", "What becomes of nodes of the group or fleet that are out of service and have not begun to reboot: "+
 		string(policy.Finish)+" (the default) or "+string(policy.Return))
 	_ = c.RegisterFlagCompletionFunc("in-flight", cobra.FixedCompletions([]string{string(policy.Finish), string(policy.Return)}, cobra.ShellCompDirectiveNoFileComp))

@@ -15,7 +15,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
 )
 
-// What people read, of one node of each kind. Time stands still, so nothing needs to be made alike.
+// What users read, of one node of each kind. Time stands still, so nothing needs to be made alike.
 func TestRead(t *testing.T) {
 	c := newCluster(t)
 	c.fleet()

@@ -29,7 +29,7 @@ func (c *cluster) watching(t *testing.T, args ...string) (next func() string) {
 	}()
 	t.Cleanup(func() {
 		stop()
-		// What nobody asked for any more must not hold it up.
+		// Output that is not awaited any more must not hold it up.
 		go func() { _, _ = io.Copy(io.Discard, read) }()
 		assert.Equal(t, <-done, 0)
 	})

@@ -84,9 +84,9 @@ func TestPauseNodes(t *testing.T) {
 	}
 	assert.DeepEqual(t, after, before)
 
-	// One wrong name, and nobody is paused.
+	// One wrong name, and no node is paused.
 	c.run("pause", "a", "nobody", "--reason", "x").fails(t, `node "nobody" not found`)
-	c.run("pause", "a").fails(t, "give a --reason: people read it on every node that waits")
+	c.run("pause", "a").fails(t, "give a --reason: it is shown on every node that waits")
 	c.run("pause", "a", "--group", "canary", "--reason", "x").fails(t, "--group and --in-flight are about a group or the fleet: name no nodes with them")
 	c.run("resume", "nobody").fails(t, `node "nobody" not found`)
 	c.run("pause", "a", "--reason", "x", "--dry-run=maybe").fails(t,
@@ -235,7 +235,7 @@ func TestAcknowledge(t *testing.T) {
 	c.run("acknowledge").fails(t, "name a version; see 'kubectl bottlerocket acknowledge --help'")
 }
 
-// One line that names the thing, for what people type and for what the API server refuses.
+// One line that names the thing, for what users type and for what the API server refuses.
 func TestBadInput(t *testing.T) {
 	c := newCluster(t)
 	c.node(host{name: "foreign", notLabelled: true, noAgent: true})
@@ -257,7 +257,7 @@ func TestBadInput(t *testing.T) {
 	assert.Equal(t, strings.Count(got.errs, "\n"), 1)
 }
 
-// What somebody else wrote in between stays, and the write is made on top of it.
+// What another client wrote in between stays, and the write is made on top of it.
 func TestWritesInBetween(t *testing.T) {
 	c := newCluster(t)
 	c.node(idleHost("a"))

@@ -20,7 +20,7 @@ type Hooks struct {
 type Hook struct {
 	// Name stands in messages and in the annotation that answers the hook.
 	Name string `yaml:"name" need:"give each hook one"`
-	// Annotation is the key that whoever does the work sets.
+	// Annotation is the key that the hook's own program sets when it is done.
 	Annotation string `yaml:"annotation" need:"give a key of your own, such as example.com/done"`
 	// Timeout is how long it has.
 	Timeout time.Duration `yaml:"timeout" need:"give a duration such as 5m"`

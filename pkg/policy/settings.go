@@ -131,7 +131,7 @@ type Topology struct {
 // Pause stops new starts.
 type Pause struct {
 	// Reason is shown on every node that waits.
-	Reason string `yaml:"reason" need:"say why, people will read it"`
+	Reason string `yaml:"reason" need:"say why: it is shown on every node that waits"`
 	// InFlight is what becomes of nodes that are out of service and haven't begun to reboot. Default Finish.
 	InFlight Ending `yaml:"inFlight" words:"finish,return"`
 }

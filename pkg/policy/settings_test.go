@@ -42,7 +42,7 @@ func TestSettings(t *testing.T) {
 		want   string
 		beside []string
 	}{
-		{"nobody may stage", func(s *policy.Settings) { s.MaxStaging = 0 }, "maxStaging is 0", nil},
+		{"no node may stage", func(s *policy.Settings) { s.MaxStaging = 0 }, "maxStaging is 0", nil},
 		{"others that were never there", func(s *policy.Settings) { s.IgnoreAfter = -1 }, "ignoreAfter is -1ns", nil},
 		{"no word for the ungrouped", func(s *policy.Settings) { s.Ungrouped = "stay" }, `ungrouped is "stay": give go or wait`, nil},
 		{"no word for the only node", func(s *policy.Settings) { s.SingleNode = "" }, `singleNode is "": give never or allow`, nil},
@@ -127,7 +127,7 @@ func TestSettingsAtTheirEdges(t *testing.T) {
 	}
 }
 
-// An agent's patience must end before the controller's deadline, and who sets a shorter one is warned.
+// An agent's patience must end before the controller's deadline, and a shorter one is warned of.
 func TestWarnings(t *testing.T) {
 	s := policy.DefaultSettings()
 	s.Deadlines.Staging, s.Deadlines.Reboot = 25*time.Minute+1, 10*time.Minute+1

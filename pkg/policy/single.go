@@ -5,7 +5,7 @@ type SingleNode string
 
 // The answers.
 const (
-	// SingleNodeNever lets it wait: whoever runs a cluster of one says himself that it may go down.
+	// SingleNodeNever lets it wait: an administrator must say that the only node may go down.
 	SingleNodeNever SingleNode = "never"
 	// SingleNodeAllow updates it with its workloads left in place: they go down with the host, and come back with it.
 	SingleNodeAllow SingleNode = "allow"
