@@ -26,7 +26,7 @@ func TestAsk(t *testing.T) {
 			{"labels":{"alertname":"Watchdog","severity":"none"},"annotations":{},"state":"firing","activeAt":"2026-01-01T00:00:00Z","value":"1e+00"},
 			{"labels":{"alertname":"NodeDown"},"state":"pending"}]}}`, []fleet.Alert{{Name: "NodeDown", Pending: true}, {Name: "Watchdog"}}, ""},
 		{"one without a name", "", 200, `{"status":"success","data":{"alerts":[{"labels":{"b":"2","a":"1"},"state":"firing"}]}}`, []fleet.Alert{{Name: `{a="1", b="2"}`}}, ""},
-		{"a state that nobody knows counts", "", 200, `{"status":"success","data":{"alerts":[{"labels":{"alertname":"A"},"state":"smouldering"}]}}`, []fleet.Alert{{Name: "A"}}, ""},
+		{"an unknown state counts", "", 200, `{"status":"success","data":{"alerts":[{"labels":{"alertname":"A"},"state":"smouldering"}]}}`, []fleet.Alert{{Name: "A"}}, ""},
 		{"a query that finds nothing", "up == 0", 200, `{"status":"success","data":{"resultType":"vector","result":[]}}`, nil, ""},
 		{"a query that finds something", "up == 0", 200, `{"status":"success","data":{"resultType":"vector","result":[{"metric":{"job":"etcd"},"value":[1,"0"]}]}}`, []fleet.Alert{{Name: `{job="etcd"}`}}, ""},
 		{"a query that gives no vector", "1", 200, `{"status":"success","data":{"resultType":"scalar","result":[1,"1"]}}`, nil, "reading the alerts"},
@@ -67,7 +67,7 @@ func TestAsk(t *testing.T) {
 			assert.DeepEqual(t, got, tc.want)
 		})
 	}
-	t.Run("nobody there", func(t *testing.T) {
+	t.Run("no server", func(t *testing.T) {
 		server := httptest.NewServer(nil)
 		server.Close()
 		_, err := alert.Prometheus{Client: http.DefaultClient}.Ask(t.Context(), server.URL, "")

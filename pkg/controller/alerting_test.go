@@ -62,7 +62,7 @@ func TestAlertKeepsNodesFromStarting(t *testing.T) {
 	f.until("a is updated", a.updatedTo(v2))
 }
 
-// A Prometheus that can't be asked is no permission, and people are told (S8).
+// A Prometheus that can't be asked is no permission, and an Event says so (S8).
 func TestAlertsUnknown(t *testing.T) {
 	prometheus := httptest.NewServer(nil)
 	prometheus.Close()
@@ -72,7 +72,7 @@ func TestAlertsUnknown(t *testing.T) {
 	f.control(func(o *controller.Options) { o.Policy.Alerts.URL = prometheus.URL })
 	f.until("a is managed", a.updatedTo(v1))
 	f.release(v2)
-	f.until("people are told", func() bool {
+	f.until("an Event is written", func() bool {
 		events, err := f.client.CoreV1().Events(f.namespace).List(t.Context(), metav1.ListOptions{FieldSelector: "reason=AlertsUnknown"})
 		return err == nil && len(events.Items) == 1
 	})

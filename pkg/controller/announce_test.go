@@ -20,7 +20,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
 
-// said records what people are told.
+// said records the Events.
 type said struct{ events []string }
 
 // Event is for Events.
@@ -38,7 +38,7 @@ func (s *said) Notice(warning bool, reason, _ string) {
 	s.events = append(s.events, fmt.Sprintf("policy %s %t", reason, warning))
 }
 
-// A wait for a budget, which is over in most cases before anybody looks, is told of once, and is a warning only when it
+// A wait for a budget, which is over in most cases before a user looks, is told of once, and is a warning only when it
 // lasts; what can't pass by itself is one at once.
 func TestPatientTelling(t *testing.T) {
 	events := &said{}

@@ -17,10 +17,10 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 )
 
-// Nodes whose writes are refused, or hang, or whose cordon alone is refused after a slot was taken for it, keep nobody else
-// from an update, with one place for all (S8, L3). They are left alone but for a few tries, say why in the plan and in an
-// Event (S9), hold no slot, and go on when that is mended (L1). They come first by name, so that they would be the first to
-// go.
+// Nodes whose writes are refused, or hang, or whose cordon alone is refused after a slot was taken for it, keep no
+// other from an update, with one place for all (S8, L3). They are left alone but for a few tries, say why in the plan and
+// in an Event (S9), hold no slot, and go on when that is mended (L1). They come first by name, so that they would be the
+// first to go.
 func TestAttackSlowAndRefusedWrites(t *testing.T) {
 	f := newFleet(t, "cordon-refused", "hanging", "refused", "well-1", "well-2")
 	hangs := f.writeThrough("hanging")
@@ -100,7 +100,7 @@ func (f *testFleet) refuse(expression string) {
 	})
 }
 
-// writeThrough gives the fleet a client of whose writes to one node the API server's answers never come, once it is started.
+// writeThrough gives the fleet a client. Once that is started, its writes to one node are made but not answered.
 func (f *testFleet) writeThrough(node string) *hanging {
 	f.t.Helper()
 	h := &hanging{node: node, asked: map[string]int{}, over: make(chan struct{})}

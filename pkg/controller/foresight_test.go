@@ -91,10 +91,10 @@ func (f *testFleet) lists() int {
 // A node whose pods may not go isn't cordoned: it says which budget keeps which pod, the others go first, and it goes
 // when it can (S9, L1, L3).
 func TestNodeThatCanNotBeDrained(t *testing.T) {
-	t.Run("kured_137", blockedNodeStopsNobody)
+	t.Run("kured_137", blockedNodeStopsNoOther)
 }
 
-func blockedNodeStopsNobody(t *testing.T) {
+func blockedNodeStopsNoOther(t *testing.T) {
 	f := newFleet(t, "a", "b", "c")
 	a := f.machines["a"]
 	pod := f.pod("a", "web")
@@ -108,7 +108,7 @@ func blockedNodeStopsNobody(t *testing.T) {
 	f.until("b is updated", f.machines["b"].updatedTo(v2))
 	f.until("c is updated", f.machines["c"].updatedTo(v2))
 	f.until("a says what blocks it", a.waitsFor(plan.ReasonBudgetBlocks, "staged; PodDisruptionBudget default/web would not let pod default/web go"))
-	f.until("people are told", func() bool {
+	f.until("an Event is written", func() bool {
 		events, err := f.client.CoreV1().Events("default").List(t.Context(), metav1.ListOptions{FieldSelector: "reason=BudgetBlocks,involvedObject.name=a"})
 		return err == nil && len(events.Items) == 1
 	})
@@ -124,7 +124,7 @@ func blockedNodeStopsNobody(t *testing.T) {
 	assert.Equal(t, f.writes("")-writes, 0)
 	events, err := f.client.CoreV1().Events("default").List(t.Context(), metav1.ListOptions{FieldSelector: "reason=BudgetBlocks,involvedObject.name=a"})
 	assert.NilError(t, err)
-	assert.Assert(t, len(events.Items) == 1 && events.Items[0].Count <= 1, "people are told once, however often it is looked at")
+	assert.Assert(t, len(events.Items) == 1 && events.Items[0].Count <= 1, "one Event is written, however often it is looked at")
 
 	f.dropBudget("web")
 	f.until("a is updated", a.updatedTo(v2))
@@ -214,7 +214,7 @@ func TestPodIsWaitedFor(t *testing.T) {
 	f.until("a is updated", a.updatedTo(v2))
 	ended, err := f.client.CoreV1().Pods("default").Get(t.Context(), "job", metav1.GetOptions{})
 	assert.NilError(t, err)
-	assert.Equal(t, ended.UID, job.UID, "what the job left is nobody's to remove")
+	assert.Equal(t, ended.UID, job.UID, "what the job left is not removed")
 }
 
 // When a reboot is asked for, the node is cordoned and all that a drain takes is gone, whatever it was (S2).

@@ -138,6 +138,6 @@ func (t *Term) remember(s fleet.Snapshot, out plan.Plan) {
 	t.drains.keep(disrupted)
 	t.looks.keep(staged)
 	t.checks.keep(disrupted)
-	// By their age alone: whoever may take the label off, and put it on again, ends no memory by that.
+	// By their age alone: taking the label off and putting it on again ends no memory.
 	maps.DeleteFunc(t.borne, func(_ string, b *borne) bool { return b.over(s.Now) })
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 )
 
-// hold puts a pod on a node that nobody may evict until letGo is called.
+// hold puts a pod on a node. The pod can't be evicted until letGo is called.
 func (f *testFleet) hold(node string) (letGo func()) {
 	f.t.Helper()
 	name := "held-on-" + node
@@ -54,8 +54,8 @@ func (f *testFleet) slots() string {
 	return state.Data["slots"]
 }
 
-// Somebody who uncordons a node in the middle of its drain has it back at once: no failure is counted, people read why,
-// others go on, and it is left alone for a while before its turn comes again (S5, S9).
+// A node that a user uncordons in the middle of its drain is given back at once: no failure is counted, an Event says
+// why, others go on, and it is left alone for a while before its turn comes again (S5, S9).
 func TestUncordonedInTheMiddleOfADrain(t *testing.T) {
 	f := newFleet(t, "a", "b")
 	a, b := f.machines["a"], f.machines["b"]
@@ -71,7 +71,7 @@ func TestUncordonedInTheMiddleOfADrain(t *testing.T) {
 	m := a.marks()
 	assert.Assert(t, m.Failure == nil && m.Disruption == nil && m.Intent.RebootFrom == "")
 	assert.Equal(t, a.rebooted(), 0)
-	f.until("people are told", func() bool {
+	f.until("an Event is written", func() bool {
 		events, err := f.client.CoreV1().Events("default").List(t.Context(), metav1.ListOptions{FieldSelector: "reason=UncordonedByUser,involvedObject.name=a"})
 		return err == nil && len(events.Items) == 1 && strings.Contains(events.Items[0].Message, "a user uncordoned the node")
 	})
@@ -103,7 +103,7 @@ func TestCordonedByItsUserAfterADrainWasEnded(t *testing.T) {
 	assert.Assert(t, a.node().Spec.Unschedulable)
 }
 
-// A cordon that somebody sets during the soak is his, and stays (S5).
+// A cordon that a user sets during the soak stays (S5).
 func TestCordonedByItsUserDuringTheSoak(t *testing.T) {
 	f := newFleet(t, "a", "b")
 	a := f.machines["a"]

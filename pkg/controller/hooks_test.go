@@ -48,7 +48,7 @@ func TestHooks(t *testing.T) {
 	f.until("a is updated", a.updatedTo(v2))
 	n := a.node()
 	assert.Assert(t, !n.Spec.Unschedulable && a.marks().HookID == "")
-	assert.Assert(t, strings.HasPrefix(n.Annotations[done], "before-uncordon."), "the user's annotation is his")
+	assert.Assert(t, strings.HasPrefix(n.Annotations[done], "before-uncordon."), "the user's annotation stays")
 	stop()
 }
 

@@ -36,7 +36,7 @@ func (f *testFleet) annotateFor(name, key string, value any) {
 }
 
 // brupop_798: an autoscaler removed nodes that were being drained. From the cordon to the end of the soak autoscalers
-// see that a node is in somebody's hands, load balancers until it takes pods again; afterwards all of it is as it was (S5).
+// see that a node is being updated, load balancers until it takes pods again; afterwards all of it is as it was (S5).
 func TestBrupop_798(t *testing.T) {
 	f := newFleet(t, "a", "b")
 	f.control(func(o *controller.Options) { o.Policy.Soak, o.Policy.Balancers.Wait = 2*time.Second, time.Second })
@@ -61,7 +61,7 @@ func TestBrupop_798(t *testing.T) {
 }
 
 // brupop_28 and brupop_630: nodes stayed cordoned when the controller was restarted in the middle of a drain. The next
-// leader gives a node back from what stands on it: nothing of ours stays, and what somebody wrote meanwhile does.
+// leader gives a node back from what stands on it: nothing of ours stays, and what a user wrote meanwhile does.
 func TestBrupop_28_brupop_630(t *testing.T) {
 	f := newFleet(t, "a", "b")
 	f.machines["b"].halt()
@@ -82,8 +82,7 @@ func TestBrupop_28_brupop_630(t *testing.T) {
 	assert.Assert(t, maps.Equal(n.Labels, before.Labels))
 }
 
-// SUC_341: what a human did to a node before its update stands after it: the cordon, and his own mark for load
-// balancers.
+// SUC_341: what a user did to a node before its update stands after it: the cordon, and the mark for load balancers.
 func TestSUC_341(t *testing.T) {
 	f := newFleet(t, "a", "b")
 	f.machines["b"].halt()
@@ -98,9 +97,9 @@ func TestSUC_341(t *testing.T) {
 	assert.DeepEqual(t, othersMarks(n), map[string]string{marker.LabelExcluded: ""})
 }
 
-// FLUO_118: cordon and record were two writes, and a crash between them left a cordon that nobody took back. Here, at
-// every write of a node's way, through the end of one controller and the begin of the next, what we did stands together
-// with its record.
+// FLUO_118: cordon and record were two writes, and a crash between them left a cordon that was never taken back. Here,
+// at every write of a node's way, through the end of one controller and the begin of the next, what we did stands
+// together with its record.
 func TestFLUO_118(t *testing.T) {
 	f := newFleet(t, "a", "b")
 	f.machines["b"].halt()
@@ -149,7 +148,7 @@ func TestFLUO_118(t *testing.T) {
 }
 
 // kured_63: a node that came back late, after its lock had been given to others, stayed cordoned for ever. Here it is
-// uncordoned, and all marks go, whenever it comes back, and whoever leads then.
+// uncordoned, and all marks go, whenever it comes back, and whichever controller leads then.
 func TestKured_63(t *testing.T) {
 	f := newFleet(t, "a", "b")
 	f.takesPods()

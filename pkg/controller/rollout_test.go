@@ -17,8 +17,8 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 )
 
-// The whole way of two nodes, one after the other: each reboots once and ends Idle, schedulable, on the
-// new version, with nothing left in anybody's hands (S1, S3, S5, S7, L1).
+// The whole way of two nodes, one after the other: each reboots once and ends Idle, schedulable, on the new version,
+// with no slot held (S1, S3, S5, S7, L1).
 func TestRollout(t *testing.T) {
 	f := newFleet(t, "a", "b")
 	f.control(nil)
@@ -35,8 +35,8 @@ func TestRollout(t *testing.T) {
 	}
 }
 
-// A node that somebody else had cordoned before its update ends cordoned (S5). It counts as one that is out of service
-// before, during and after its own update, so the others wait for people.
+// A node that a user had cordoned before its update ends cordoned (S5). It counts as one that is out of service
+// before, during and after its own update, so the others wait for the user.
 func TestForeignCordonStays(t *testing.T) {
 	f := newFleet(t, "a", "b", "c")
 	f.control(nil)
@@ -244,7 +244,7 @@ func TestUnreadable(t *testing.T) {
 	f.release(v2)
 	f.until("b is updated", f.machines["b"].updatedTo(v2))
 	assert.Equal(t, a.rebooted(), 0)
-	f.until("people are told", func() bool {
+	f.until("an Event is written", func() bool {
 		events, err := f.client.CoreV1().Events("default").List(t.Context(), metav1.ListOptions{FieldSelector: "reason=AnnotationUnreadable,involvedObject.name=a"})
 		return err == nil && len(events.Items) == 1
 	})

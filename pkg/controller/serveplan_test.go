@@ -16,7 +16,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/telemetry"
 )
 
-// fixed answers whoever asks for a plan.
+// fixed answers every request for a plan with the same one.
 type fixed struct {
 	out plan.Plan
 	err error

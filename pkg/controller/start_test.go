@@ -16,7 +16,7 @@ import (
 )
 
 // A lease is renewed also while drains have used up all that the client allows itself.
-func TestLeasesWaitForNobody(t *testing.T) {
+func TestLeasesDoNotWaitForDrains(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()
 	client, err := newClient(&restclient.Config{Host: server.URL, QPS: 1e-6, Burst: 1})

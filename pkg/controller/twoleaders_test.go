@@ -27,8 +27,8 @@ func (f *testFleet) policyText(text string) {
 }
 
 // SUC_38: more nodes were out at once than the concurrency allowed, for their jobs raced. Here all nodes are staged, two
-// controllers both believe that they lead, begin at the same moment and don't agree on who goes first, and on one of the
-// nodes a pod never ends: after no write is more than one node disrupted (S1), and the others are all updated (L1).
+// controllers both believe that they lead, begin at the same moment and don't agree on which node goes first, and on one
+// of the nodes a pod never ends: after no write is more than one node disrupted (S1), and the others are all updated (L1).
 func TestSUC_38(t *testing.T) {
 	f := newFleet(t, "a", "b", "c", "d")
 	a := f.machines["a"]

@@ -18,7 +18,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
 
-// statefulSet makes one with a Ready pod on a node. Nobody makes another when it is evicted: ready does.
+// statefulSet makes one with a Ready pod on a node. No controller makes another when it is evicted: ready does.
 func (f *testFleet) statefulSet(node, name string, replicas, ready int) {
 	f.t.Helper()
 	labels := map[string]string{"app": name + "-0"}

@@ -31,8 +31,8 @@ func (f *testFleet) detach(name string) {
 	assert.NilError(f.t, f.client.StorageV1().VolumeAttachments().Delete(context.Background(), name, metav1.DeleteOptions{}))
 }
 
-// FLUO_30: a host isn't rebooted while a volume of an evicted pod is attached to it, whoever leads; what is attached
-// to others is no matter.
+// FLUO_30: a host isn't rebooted while a volume of an evicted pod is attached to it, whichever controller leads;
+// what is attached to others is no matter.
 func TestFLUO_30(t *testing.T) {
 	f := newFleet(t, "a", "b")
 	f.machines["b"].halt()

@@ -61,7 +61,7 @@ func TestAttackSlowWrites(t *testing.T) {
 	}
 }
 
-// A node whose writes fail is written to ever more rarely, and people are told of it once, and warned once it lasts (S9);
+// A node whose writes fail is written to ever more rarely. An Event says so, and a second one warns once it lasts (S9);
 // the first success is the end of that. A write that gets no answer may be carried out after all: what stands is looked at
 // before the next one.
 func TestAttackWritesWithoutEnd(t *testing.T) {
@@ -287,7 +287,7 @@ func (c *scripted) untouched(first int) int {
 	return count
 }
 
-// told is how people were told of a reason.
+// told returns the kinds of Events that a reason had.
 func (c *scripted) told(node string, r plan.Reason) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -198,7 +198,7 @@ func (l *place) until(what string, ok func() bool) {
 
 // A refusal that stays ends the drain, with the pod and the reason; one that passes by itself doesn't.
 func TestRefusals(t *testing.T) {
-	t.Run("nobody may evict", func(t *testing.T) {
+	t.Run("evictions are forbidden", func(t *testing.T) {
 		l := newPlace(t)
 		l.pod("web")
 		config := rest.CopyConfig(l.config)

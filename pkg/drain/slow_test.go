@@ -75,7 +75,7 @@ func slowPods(n int) []runtime.Object {
 
 // Pods whose evictions get no answer don't hold up others, however many come before them by name, and the message
 // names one (S9; the webhook is that of kured_1269).
-func TestSlowEvictionsStarveNobody_kured_1269(t *testing.T) {
+func TestSlowEvictionsStarveNoOther_kured_1269(t *testing.T) {
 	for _, tc := range []struct{ slow, passes int }{{8, 2}, {20, 3}, {100, 13}} {
 		t.Run(fmt.Sprint(tc.slow), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -146,7 +146,7 @@ type Decision struct {
 	NotBefore time.Time `json:"notBefore,omitzero"`
 }
 
-// Starts reports whether something is done to the node now. By the other acts nothing starts: what people read is
+// Starts reports whether something is done to the node now. By the other acts nothing starts: what users read is
 // written, a node is looked at, or a drain goes on.
 func (d Decision) Starts() bool { return starts(d.Act) }
 

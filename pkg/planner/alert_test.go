@@ -13,7 +13,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
 
-// While an alert stands, or nobody knows, nothing starts; and Prometheus is asked only when something would, and not
+// While an alert stands, or that is unknown, nothing starts; and Prometheus is asked only when something would, and not
 // again before a minute is over.
 func TestAlerts(t *testing.T) {
 	const url = "http://prometheus"
@@ -39,7 +39,7 @@ func TestAlerts(t *testing.T) {
 		asks   bool
 		again  time.Duration
 	}{
-		{"nobody asked yet", nil, nil, "Staged wait AlertsUnknown", "Waiting wait AlertsUnknown", true, 0},
+		{"not asked yet", nil, nil, "Staged wait AlertsUnknown", "Waiting wait AlertsUnknown", true, 0},
 		{"none stand", said(time.Second), nil, "Staged Cordon Cordoned", "Waiting Stage UpdateAvailable", false, 0},
 		{"none stood a while ago", said(time.Minute), nil, "Staged wait AlertsUnknown", "Waiting wait AlertsUnknown", true, 0},
 		{"another was asked", elsewhere, nil, "Staged wait AlertsUnknown", "Waiting wait AlertsUnknown", true, 0},

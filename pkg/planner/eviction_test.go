@@ -27,8 +27,8 @@ func TestDrainThatDoesNotEnd(t *testing.T) {
 		want    string
 		force   bool
 	}{
-		{"nobody will ever let a pod go", set, []change{drain(fleet.Drain{Remaining: 2, Unevictable: "x", Next: soon})}, "Draining Abandon EvictionRefused", false},
-		{"nobody lets a pod go, but there is force", byForce, []change{drain(fleet.Drain{Remaining: 2, Unevictable: "x", Next: soon})}, "Draining wait EvictionBlocked", false},
+		{"a pod can never be evicted", set, []change{drain(fleet.Drain{Remaining: 2, Unevictable: "x", Next: soon})}, "Draining Abandon EvictionRefused", false},
+		{"a pod can't be evicted, but there is force", byForce, []change{drain(fleet.Drain{Remaining: 2, Unevictable: "x", Next: soon})}, "Draining wait EvictionBlocked", false},
 		{"force is refused too", byForce, []change{drain(fleet.Drain{Remaining: 2, Unevictable: "x", Forced: true, Next: soon}), cordonedSince(31 * time.Minute)}, "Draining Abandon EvictionRefused", false},
 		{"a pod must end by itself", set, []change{drain(fleet.Drain{Remaining: 1, Awaited: "x", Next: soon})}, "Draining wait PodEndAwaited", false},
 		{"before the deadline", byForce, []change{drain(fleet.Drain{Remaining: 1, Waiting: "x", Next: now}), cordonedSince(29 * time.Minute)}, "Draining Drain Draining", false},

@@ -50,7 +50,7 @@ func planOf(t *testing.T, set func(*policy.Settings), changes ...change) (plan.D
 	return find(t, planner.Plan(fleetOf([]fleet.Node{n, node("b")}, held...), s), "a")
 }
 
-// Each stage waits for its hooks; who is silent for too long is ignored, or ends the attempt, as the policy says.
+// Each stage waits for its hooks; one that is silent for too long is ignored, or ends the attempt, as the policy says.
 func TestHooks(t *testing.T) {
 	after, before := "after-drain.", "before-uncordon."
 	empty := drain(fleet.Drain{Next: now.Add(time.Hour)})
@@ -74,7 +74,7 @@ func TestHooks(t *testing.T) {
 		{"and no longer", []change{draining, empty, asked(after, 40*time.Minute), agentAway, watched}, "Draining Abandon DrainDeadline"},
 		{"a pause ends it", []change{draining, empty, asked(after, time.Minute), paused}, "Draining Abandon Paused"},
 		{"a human's hand too", []change{draining, empty, asked(after, time.Minute), schedulable}, "Draining Abandon UncordonedByUser"},
-		{"rebooted by somebody meanwhile", []change{draining, empty, asked(after, time.Minute), func(n *fleet.Node) { n.BootID = "b2" }}, "Draining Reboot RebootedEarly"},
+		{"rebooted by a user meanwhile", []change{draining, empty, asked(after, time.Minute), func(n *fleet.Node) { n.BootID = "b2" }}, "Draining Reboot RebootedEarly"},
 
 		{"before the uncordon they are asked anew", []change{back(v2)}, "Returning wait HookAwaited"},
 		{"an answer to the first stage is none", []change{back(v2), asked(after, time.Minute), hooksAnswered(healthy)}, "Returning wait HookAwaited"},

@@ -45,7 +45,7 @@ func TestTakeBack(t *testing.T) {
 		want    *bool
 	}{
 		{"our cordon goes", []change{draining}, new(false)},
-		{"somebody else's stays", []change{draining, wasCordoned}, nil},
+		{"a user's stays", []change{draining, wasCordoned}, nil},
 		{"so does one that may be", []change{draining, unreadable(marker.KeyDisruption)}, nil},
 		{"what else can't be read is no matter", []change{draining, unreadable(marker.KeyFailure)}, new(false)},
 		{"a cordon of which there is no record", []change{cordoned}, nil},

@@ -92,7 +92,7 @@ func TestOneNode(t *testing.T) {
 		{"staged on a node that isn't Ready", []change{prepared, notReady}, "Staged wait NodeNotReady"},
 		{"the witnesses don't name the same boot", []change{prepared, with(func(n *fleet.Node) { n.BootID = "b2" })}, "Staged wait BootUnconfirmed"},
 		{"the kubelet names no boot", []change{prepared, with(func(n *fleet.Node) { n.BootID, n.Marks.Report.BootID = "", "" })}, "Staged wait BootUnconfirmed"},
-		{"cordoned by somebody else it goes all the same", []change{prepared, cordoned}, "Staged Cordon Cordoned"},
+		{"cordoned by a user it goes all the same", []change{prepared, cordoned}, "Staged Cordon Cordoned"},
 
 		// Draining.
 		{"a drain begins", []change{draining}, "Draining Drain Draining"},
@@ -113,11 +113,11 @@ func TestOneNode(t *testing.T) {
 		{"a drain that can't finish never leads to a reboot", []change{draining, drain(fleet.Drain{Remaining: 1}), cordonedSince(time.Hour)}, "Draining Abandon DrainDeadline"},
 		{"a new process evicts nothing when that is over", []change{draining, cordonedSince(time.Hour), firstLook}, "Draining wait Draining"},
 		{"and gives back", []change{draining, drain(fleet.Drain{Remaining: 1}), cordonedSince(time.Hour), with(func(n *fleet.Node) { n.WatchedSince = now })}, "Draining Abandon DrainDeadline"},
-		{"somebody took the cordon away", []change{draining, schedulable}, "Draining Abandon UncordonedByUser"},
+		{"a user took the cordon away", []change{draining, schedulable}, "Draining Abandon UncordonedByUser"},
 		{"paused while draining", []change{draining, paused}, "Draining Abandon Paused"},
 		{"the stage is gone", []change{draining, answers(marker.StateError, "x")}, "Draining Abandon StagingFailed"},
 		{"the offer is withdrawn while draining", []change{draining, offered(v3)}, "Draining Abandon OfferWithdrawn"},
-		{"somebody else's reboot counts", []change{draining, with(func(n *fleet.Node) { n.BootID = "b2" })}, "Draining Reboot RebootedEarly"},
+		{"another's reboot counts", []change{draining, with(func(n *fleet.Node) { n.BootID = "b2" })}, "Draining Reboot RebootedEarly"},
 		{"no boot at all is no reboot (S2)", []change{draining, with(func(n *fleet.Node) { n.BootID = "" })}, "Draining Drain Draining"},
 
 		// Rebooting.
@@ -172,7 +172,7 @@ func TestOneNode(t *testing.T) {
 		{"resetting", []change{resetting}, "Resetting wait Resetting"},
 		{"reset", []change{resetting, answers(marker.StateReady, "")}, "Resetting Stabilize ResetDone"},
 		{"the reset failed", []change{resetting, answers(marker.StateError, "x")}, "Resetting wait HostError"},
-		{"nobody is there to reset", []change{resetting, agentAway}, "Resetting wait AgentNotReady"},
+		{"no agent is there to reset", []change{resetting, agentAway}, "Resetting wait AgentNotReady"},
 
 		// Leaving.
 		{"the label goes while idle, the agent's pod first", []change{unlabelled}, "Waiting wait LabelRemoved"},

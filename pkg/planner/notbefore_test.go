@@ -14,8 +14,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy/window"
 )
 
-// What the clock alone ends has a time, on a node that people are told of as on one that they aren't; what else must
-// happen first has none.
+// What the clock alone ends has a time; what else must happen first has none.
 func TestNotBefore(t *testing.T) {
 	night := func(t *testing.T, at string) window.Window {
 		s, err := window.ParseCron(at)

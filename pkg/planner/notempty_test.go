@@ -42,7 +42,7 @@ func TestLatePods(t *testing.T) {
 		{"once more", []change{draining, came, hooksAsked, lateSince(time.Hour), cordonedSince(2 * time.Hour)}, "Draining wait Draining", true, false},
 		{"the drain has its time again", []change{draining, came, lateSince(29 * time.Minute), cordonedSince(2 * time.Hour)}, "Draining wait Draining", true, false},
 		{"but not for ever", []change{draining, came, lateSince(30 * time.Minute), cordonedSince(2 * time.Hour)}, "Draining Abandon DrainDeadline", false, false},
-		{"what nobody saw didn't come", []change{draining, drain(fleet.Drain{Remaining: 1, Failed: "x", Next: now.Add(time.Minute)}), hooksAsked}, "Draining Abandon DrainDeadline", false, false},
+		{"what was not seen didn't come", []change{draining, drain(fleet.Drain{Remaining: 1, Failed: "x", Next: now.Add(time.Minute)}), hooksAsked}, "Draining Abandon DrainDeadline", false, false},
 		{"empty again, and its volumes have their time", []change{draining, empty, attached, lateSince(time.Minute)}, "Draining wait VolumesAttached", true, true},
 		{"what was seen of volumes before says nothing", []change{draining, empty, looked(fleet.Checked{For: fleet.CheckVolumes, At: now.Add(-2 * time.Minute)}), lateSince(time.Minute)},
 			"Draining Check VolumesAttached", true, false},

@@ -87,14 +87,14 @@ func TestMarksForOthersArePut(t *testing.T) {
 		{"nothing stood there", nil, nil, values{balancers: "true", scaleDown: "true", disrupt: "true"}, values{balancers: "nothing", scaleDown: "nothing", disrupt: "nothing"}},
 		{"another value is remembered", []change{stand(scaleDown, "false")}, nil,
 			values{balancers: "true", scaleDown: "true", disrupt: "true"}, values{balancers: "nothing", scaleDown: "false", disrupt: "nothing"}},
-		{"what says the same already is somebody else's", []change{stand(disrupt, "true"), stand(balancers, "")}, nil, values{scaleDown: "true"}, values{scaleDown: "nothing"}},
+		{"what says the same already is another client's", []change{stand(disrupt, "true"), stand(balancers, "")}, nil, values{scaleDown: "true"}, values{scaleDown: "nothing"}},
 		{"what is too long to be remembered is left alone", []change{stand(disrupt, string(long))}, nil,
 			values{balancers: "true", scaleDown: "true"}, values{balancers: "nothing", scaleDown: "nothing"}},
 		{"what could not be written back is left alone", []change{stand(scaleDown, "\xff")}, nil,
 			values{balancers: "true", disrupt: "true"}, values{balancers: "nothing", disrupt: "nothing"}},
 		{"not told to tell load balancers", nil, func(s *policy.Settings) { s.Balancers.Exclude = false },
 			values{scaleDown: "true", disrupt: "true"}, values{scaleDown: "nothing", disrupt: "nothing"}},
-		{"not told to tell anybody", nil, func(s *policy.Settings) { s.Balancers.Exclude, s.Protect = false, false }, values{}, values{}},
+		{"not told to mark anything", nil, func(s *policy.Settings) { s.Balancers.Exclude, s.Protect = false, false }, values{}, values{}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			set := policy.DefaultSettings()
@@ -144,17 +144,17 @@ func TestMarksForOthersAreUndone(t *testing.T) {
 		left    []string
 	}{
 		{"given back", intent.ActAbandon, []change{draining, marked, paused}, all, nil},
-		{"given back because somebody took our cordon", intent.ActAbandon, []change{draining, marked, schedulable}, all, nil},
+		{"given back because a user took our cordon", intent.ActAbandon, []change{draining, marked, schedulable}, all, nil},
 		{"uncordoned by the policy", intent.ActUncordon, []change{draining, marked, runs(v3)}, all, nil},
-		{"given back to somebody else's cordon: SUC_341", intent.ActAbandon, []change{draining, wasCordoned, marked, paused}, all, nil},
+		{"given back to a user's cordon: SUC_341", intent.ActAbandon, []change{draining, wasCordoned, marked, paused}, all, nil},
 		{"left", intent.ActLeave, []change{draining, marked, unlabelled}, all, nil},
 		{"Lost, and left", intent.ActLeave, []change{lost, marked, unlabelled}, all, nil},
 		{"back", intent.ActReturn, []change{back(v2), marked}, values{balancers: "nothing"}, []string{scaleDown, disrupt}},
 		{"rolled back", intent.ActReturn, []change{back(v1), marked}, values{balancers: "nothing"}, []string{scaleDown, disrupt}},
 		{"well again", intent.ActSoak, []change{verifying(1), marked, cordoned, noSoak}, values{balancers: "nothing"}, []string{scaleDown, disrupt}},
 		{"finished", intent.ActFinish, []change{verifying(time.Hour), marked, unmarkedForBalancers}, values{scaleDown: "nothing", disrupt: "false"}, nil},
-		{"somebody else's later values stay", intent.ActAbandon, []change{draining, marked, stand(balancers, "mine"), stand(disrupt, "mine"), paused}, values{scaleDown: "nothing"}, nil},
-		{"what somebody removed stays removed", intent.ActAbandon, []change{draining, marked, gone(balancers), gone(disrupt), paused}, values{scaleDown: "nothing"}, nil},
+		{"a user's later values stay", intent.ActAbandon, []change{draining, marked, stand(balancers, "mine"), stand(disrupt, "mine"), paused}, values{scaleDown: "nothing"}, nil},
+		{"what a user removed stays removed", intent.ActAbandon, []change{draining, marked, gone(balancers), gone(disrupt), paused}, values{scaleDown: "nothing"}, nil},
 		{"what isn't in the record isn't ours", intent.ActAbandon, []change{draining, stand(balancers, "true"), stand(disrupt, "true"), paused}, values{}, nil},
 		{"what an older build did not record", intent.ActFinish, []change{verifying(time.Hour)}, values{}, nil},
 	} {
@@ -186,7 +186,7 @@ func TestLoadBalancersAreToldAgain(t *testing.T) {
 	assert.Equal(t, len(c.Annotations), 0)
 }
 
-// Nothing is evicted before load balancers had their time; who asked nothing of them doesn't wait.
+// Nothing is evicted before load balancers had their time; a node that asked nothing of them doesn't wait.
 func TestLoadBalancersAreGivenTime(t *testing.T) {
 	set := policy.DefaultSettings()
 	set.Balancers.Wait = 90 * time.Second
@@ -198,7 +198,7 @@ func TestLoadBalancersAreGivenTime(t *testing.T) {
 		standing, _ = find(t, planner.Plan(fleetOf([]fleet.Node{node("a", changes...), node("b")}, "a"), set), "a")
 		assert.Equal(t, verdict(standing), "Draining "+string(intent.ActDrain)+" Draining")
 	}
-	// A cordon that somebody takes away meanwhile ends it as ever.
+	// A cordon that a user takes away meanwhile ends it as ever.
 	standing, _ = find(t, planner.Plan(fleetOf([]fleet.Node{node("a", draining, marked, schedulable), node("b")}, "a"), set), "a")
 	assert.Equal(t, verdict(standing), "Draining "+string(intent.ActAbandon)+" UncordonedByUser")
 	set.Drain = set.Balancers.Wait

@@ -79,7 +79,7 @@ func nightly(t *testing.T, schedule string, d time.Duration) window.Calendar {
 	return window.Calendar{Windows: []window.Window{{Schedule: c, Duration: d, Zone: time.UTC}}}
 }
 
-// What the policy file can say, each with whom it lets go and what it says to the others. It is ten o'clock.
+// What the policy file can say, each with the nodes that it lets go and what it says of the others. It is ten o'clock.
 func TestRules(t *testing.T) {
 	open, closed := nightly(t, "0 8 * * *", 4*time.Hour), nightly(t, "0 22 * * *", 4*time.Hour)
 	freeze := window.Calendar{Freezes: []window.Freeze{{From: now.Add(-time.Hour), To: now.Add(time.Hour), Reason: "a sale"}}}
@@ -168,7 +168,7 @@ func TestRules(t *testing.T) {
 			groups(s, func(_, p *policy.Group) { p.AfterSoak = time.Hour })
 		}}, []fleet.Node{node("a", stageOf("production"), prepared), node("b", stageOf("canary"), updated(2*time.Hour, time.Minute)), node("c")},
 			map[string]string{"a": "Cordon Cordoned"}},
-		{"a group without nodes lets nobody by", []func(*policy.Settings){three, func(s *policy.Settings) { groups(s) }},
+		{"a group without nodes lets no node by", []func(*policy.Settings){three, func(s *policy.Settings) { groups(s) }},
 			[]fleet.Node{node("a", stageOf("production"), prepared), node("c")},
 			map[string]string{"a": "wait AfterGroup"}},
 		{"the controller's own node doesn't wait for those that wait for its group (L1)", []func(*policy.Settings){three, func(s *policy.Settings) { groups(s) }},
@@ -186,7 +186,7 @@ func TestRules(t *testing.T) {
 		{"and long enough in the end", []func(*policy.Settings){three, soaked},
 			[]fleet.Node{node("a", stageOf("production"), prepared), node("b", stageOf("canary"), runs(v2), with(func(n *fleet.Node) { n.Created = now.Add(-2 * time.Hour) })), node("c")},
 			map[string]string{"a": "Cordon Cordoned"}},
-		{"who runs more hasn't the lower version", []func(*policy.Settings){three, func(s *policy.Settings) { groups(s); s.Versions.Downgrade = true }},
+		{"a node that runs more hasn't the lower version", []func(*policy.Settings){three, func(s *policy.Settings) { groups(s); s.Versions.Downgrade = true }},
 			[]fleet.Node{node("a", stageOf("production"), runs(v3), offered(v2)), node("b", stageOf("canary"), runs(v3), offered(v2)), node("c")},
 			map[string]string{"a": "wait AfterGroup", "b": "Stage UpdateAvailable"}},
 		{"a group's own budget", []func(*policy.Settings){three, func(s *policy.Settings) {
@@ -329,7 +329,7 @@ func TestNoPolicy(t *testing.T) {
 	}
 }
 
-// An intent to reboot doesn't outlive the window, also if nobody is there to take it back.
+// An intent to reboot doesn't outlive the window, also if no controller is there to take it back.
 func TestRebootWithinTheWindow(t *testing.T) {
 	set := policy.DefaultSettings()
 	set.Calendar = nightly(t, "0 8 * * *", 2*time.Hour+10*time.Minute)

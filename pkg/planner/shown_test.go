@@ -39,7 +39,7 @@ func TestShown(t *testing.T) {
 	}{
 		{"a cordon", []change{prepared}, "Cordoned", "Cordoned: taken out of service for 1.2.0"},
 		{"a reboot", []change{draining, drain(fleet.Drain{})}, "RebootRequested", "Rebooting: asked to reboot into 1.2.0"},
-		{"a reboot by somebody else", []change{draining, with(func(n *fleet.Node) { n.BootID = "b2" })}, "RebootedEarly", "Rebooting: asked to reboot into 1.2.0"},
+		{"another's reboot", []change{draining, with(func(n *fleet.Node) { n.BootID = "b2" })}, "RebootedEarly", "Rebooting: asked to reboot into 1.2.0"},
 		{"a return", []change{back(v2)}, "Uncordoned", "Uncordoned: Ready again with 1.2.0"},
 		{"a return without the update", []change{back(v1)}, "RolledBack", "RolledBack: rolled back"},
 		{"the end of a soak", []change{verifying(time.Hour), checked}, "Updated", "Updated: updated to 1.2.0"},

@@ -34,7 +34,7 @@ func inZones(s policy.Settings, t policy.Topology) policy.Settings {
 	return s
 }
 
-// What the limits leave, and to whom it goes.
+// What the limits leave, and which nodes get it.
 func TestStart(t *testing.T) {
 	limit := func(unavailable, staging, maxLost int) policy.Settings {
 		s := policy.DefaultSettings()
@@ -114,9 +114,9 @@ func TestStart(t *testing.T) {
 			map[string]string{"a": "wait ControllerLast"}},
 		{"and for those about to stage", limit(1, 10, 1), []fleet.Node{node("a", prepared, controller), node("b", stage), node("c")}, nil,
 			map[string]string{"a": "wait ControllerLast", "b": "Stage UpdateAvailable"}},
-		{"not for those that nobody can help", limit(1, 10, 1), []fleet.Node{node("a", prepared, controller), node("b", prepared, paused), node("c", stage, agentAway)}, nil,
+		{"not for those that can't go on", limit(1, 10, 1), []fleet.Node{node("a", prepared, controller), node("b", prepared, paused), node("c", stage, agentAway)}, nil,
 			map[string]string{"a": "Cordon Cordoned"}},
-		{"not for one that waits for it: somebody else cordoned the controller's node (L1)", limit(1, 10, 1),
+		{"not for one that waits for it: a user cordoned the controller's node (L1)", limit(1, 10, 1),
 			[]fleet.Node{node("a", prepared, controller, cordoned), node("b", prepared)}, nil,
 			map[string]string{"a": "Cordon Cordoned", "b": "wait UnavailableLimit"}},
 

@@ -39,20 +39,20 @@ func TestCordon(t *testing.T) {
 		{"a schedulable node is cordoned", intent.ActCordon, []change{prepared}, on},
 		{"a cordoned one is not touched", intent.ActCordon, []change{prepared, cordoned}, nil},
 		{"given back: ours goes", intent.ActAbandon, []change{draining, paused}, off},
-		{"given back: somebody else's stays", intent.ActAbandon, []change{draining, wasCordoned, paused}, nil},
+		{"given back: a user's stays", intent.ActAbandon, []change{draining, wasCordoned, paused}, nil},
 		{"given back because ours was taken", intent.ActAbandon, []change{draining, schedulable}, nil},
 		{"back: ours goes", intent.ActReturn, []change{back(v2)}, off},
-		{"back: somebody else's stays", intent.ActReturn, []change{back(v2), wasCordoned}, nil},
-		{"back: already taken by somebody", intent.ActReturn, []change{back(v2), schedulable}, nil},
+		{"back: a user's stays", intent.ActReturn, []change{back(v2), wasCordoned}, nil},
+		{"back: already taken by a user", intent.ActReturn, []change{back(v2), schedulable}, nil},
 		{"rolled back: ours goes too", intent.ActReturn, []change{back(v1)}, off},
 		{"unwell: cordoned again", intent.ActRecordon, []change{verifying(1), notReady}, on},
-		{"unwell, cordoned by somebody meanwhile", intent.ActRecordon, []change{verifying(1), notReady, cordoned}, nil},
+		{"unwell, cordoned by a user meanwhile", intent.ActRecordon, []change{verifying(1), notReady, cordoned}, nil},
 		{"well again: ours goes", intent.ActSoak, []change{verifying(1), cordoned, noSoak}, off},
-		{"well again: somebody else's stays", intent.ActSoak, []change{verifying(1), cordoned, wasCordoned, noSoak}, nil},
+		{"well again: a user's stays", intent.ActSoak, []change{verifying(1), cordoned, wasCordoned, noSoak}, nil},
 		{"Ready changed in the soak: a cordon that stands isn't ours", intent.ActSoak, []change{verifying(1), cordoned, with(func(n *fleet.Node) { n.ReadySince = "r2" })}, nil},
 		{"finished: a cordon that stands isn't ours", intent.ActFinish, []change{verifying(time.Hour), cordoned}, nil},
 		{"left while draining: ours goes", intent.ActLeave, []change{draining, unlabelled}, off},
-		{"left while draining: somebody else's stays", intent.ActLeave, []change{draining, wasCordoned, unlabelled}, nil},
+		{"left while draining: a user's stays", intent.ActLeave, []change{draining, wasCordoned, unlabelled}, nil},
 		{"left during the soak: a cordon that stands isn't ours", intent.ActLeave, []change{verifying(1), cordoned, unlabelled}, nil},
 		{"left after it was cordoned again: ours goes", intent.ActLeave, []change{verifying(1), cordoned, noSoak, unlabelled}, off},
 		{"left for good by a Lost node: ours goes", intent.ActLeave, []change{lost, unlabelled}, off},
@@ -73,9 +73,9 @@ func TestRecord(t *testing.T) {
 	d = stepOf(t, node("a", verifying(1), notReady), intent.ActRecordon).Change.Marks.Disruption
 	assert.Assert(t, d.Soak == nil && d.Ready == "" && !d.WasUnschedulable)
 	assert.Assert(t, stepOf(t, node("a", verifying(1), notReady, cordoned), intent.ActRecordon).Change.Marks.Disruption.WasUnschedulable,
-		"somebody cordoned it in the soak")
+		"a user cordoned it in the soak")
 	assert.Assert(t, !stepOf(t, node("a", verifying(1), notReady, wasCordoned), intent.ActRecordon).Change.Marks.Disruption.WasUnschedulable,
-		"somebody took his old cordon away in the soak, so nothing stood there before this one")
+		"a user took the older cordon away in the soak, so nothing stood there before this one")
 }
 
 // What ends an attempt is one patch, and counts only what failed.

@@ -71,7 +71,7 @@ func TestVerify(t *testing.T) {
 		{"they don't come back", byDefault, []change{soaked(10 * time.Minute), noted, looked(missing)}, "Verifying Finish WorkloadsNotReady"},
 		{"a new leader looks first", byDefault, []change{soaked(10 * time.Minute), noted, unlooked}, "Verifying Check WorkloadsAwaited"},
 		{"and passes over it first", byDefault, []change{soaked(10 * time.Minute), noted, looked(missing), firstLook}, "Verifying wait WorkloadsAwaited"},
-		{"nobody can look", byDefault, []change{soaked(10 * time.Minute), noted, looked(fleet.Checked{For: fleet.CheckWorkloads, Failed: "x"})}, "Verifying Finish WorkloadsNotReady"},
+		{"the check fails", byDefault, []change{soaked(10 * time.Minute), noted, looked(fleet.Checked{For: fleet.CheckWorkloads, Failed: "x"})}, "Verifying Finish WorkloadsNotReady"},
 		{"the policy ignores them by now", ignoring, []change{soaked(0), noted, looked(missing)}, "Verifying Finish Updated"},
 
 		{"pods of its own before the uncordon", withPods, []change{back(v2), unlooked}, "Returning Check PodsNotReady"},
@@ -90,7 +90,7 @@ func TestVerify(t *testing.T) {
 		{"and not in it", withPods, []change{soaked(-time.Second), looked(noCNI)}, "Verifying wait Soaking"},
 		{"they are still Ready", withPods, []change{soaked(0), looked(fleet.Checked{For: fleet.CheckPods})}, "Verifying Finish Updated"},
 		{"they were called Ready by what the kubelet said before the reboot", withPods, []change{soaked(0), looked(noCNI)}, "Verifying wait PodsNotReady"},
-		{"nobody can look at them", withPods, []change{soaked(0), looked(fleet.Checked{For: fleet.CheckPods, Failed: "x", Next: soon})}, "Verifying wait CheckFailing"},
+		{"the check of them fails", withPods, []change{soaked(0), looked(fleet.Checked{For: fleet.CheckPods, Failed: "x", Next: soon})}, "Verifying wait CheckFailing"},
 		{"then workloads", withPods, []change{soaked(0), noted, looked(fleet.Checked{For: fleet.CheckPods})}, "Verifying Check WorkloadsAwaited"},
 		{"and no pods any more", withPods, []change{soaked(0), noted, looked(missing)}, "Verifying wait WorkloadsAwaited"},
 		{"all is well", withPods, []change{soaked(0), noted, looked(fleet.Checked{For: fleet.CheckWorkloads})}, "Verifying Finish Updated"},
@@ -202,7 +202,7 @@ func TestWorkloadsAndWhoIsToBlame(t *testing.T) {
 	}
 	blind := node("a", verifying(time.Hour), noted, looked(fleet.Checked{For: fleet.CheckWorkloads, Failed: "x"}))
 	_, step := find(t, planner.Plan(fleetOf([]fleet.Node{blind, node("b")}, "a"), policy.DefaultSettings()), "a")
-	assert.Assert(t, step.Change.Marks.Failure.Count == 1 && step.Change.Marks.Failure.Broken == nil, "nobody could look")
+	assert.Assert(t, step.Change.Marks.Failure.Count == 1 && step.Change.Marks.Failure.Broken == nil, "the check failed")
 
 	var nodes []fleet.Node
 	for _, name := range []string{"a", "b", "c", "d"} {

@@ -35,7 +35,7 @@ func TestFLUO_30(t *testing.T) {
 		{"one is there", byDefault, []change{draining, empty, attached}, "Draining wait VolumesAttached"},
 		{"it stays", byDefault, []change{draining, empty, attached, since(time.Minute)}, "Draining wait VolumesAttached"},
 		{"it is looked for again", byDefault, []change{draining, empty, looked(fleet.Checked{For: fleet.CheckVolumes, Problem: "x"}), since(time.Minute)}, "Draining Check VolumesAttached"},
-		{"nobody can look", byDefault, []change{draining, empty, failed, since(time.Minute)}, "Draining wait CheckFailing"},
+		{"the check fails", byDefault, []change{draining, empty, failed, since(time.Minute)}, "Draining wait CheckFailing"},
 		{"none is there any more", byDefault, []change{draining, empty, since(time.Minute)}, "Draining Reboot RebootRequested"},
 		{"it had its time", byDefault, []change{draining, empty, attached, since(5 * time.Minute)}, "Draining Reboot RebootRequested"},
 		{"a new leader passes over it first", byDefault, []change{draining, empty, attached, since(5 * time.Minute), firstLook}, "Draining wait VolumesAttached"},
@@ -43,7 +43,7 @@ func TestFLUO_30(t *testing.T) {
 		{"what volumes take is not the drain's", byDefault, []change{draining, empty, attached, since(time.Minute), cordonedSince(time.Hour)}, "Draining wait VolumesAttached"},
 		{"the agent is away meanwhile", byDefault, []change{draining, empty, attached, since(time.Minute), cordonedSince(time.Hour), agentAway}, "Draining wait AgentNotReady"},
 		{"a human's hand comes first", byDefault, []change{draining, empty, attached, schedulable}, "Draining Abandon UncordonedByUser"},
-		{"nobody is to look", func(s *policy.Settings) { s.Volumes.Wait = 0 }, []change{draining, empty, unlooked}, "Draining Reboot RebootRequested"},
+		{"no check is set", func(s *policy.Settings) { s.Volumes.Wait = 0 }, []change{draining, empty, unlooked}, "Draining Reboot RebootRequested"},
 		{"hooks come after", withHooks, []change{draining, empty, attached, since(5 * time.Minute)}, "Draining wait HookAwaited"},
 		{"and volumes aren't looked at again", withHooks, []change{draining, empty, unlooked, asked("after-drain.", time.Minute)}, "Draining wait HookAwaited"},
 	} {

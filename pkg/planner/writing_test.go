@@ -90,9 +90,9 @@ func TestAttackWritesThatFail(t *testing.T) {
 	}
 }
 
-// A node that can't be written to keeps nobody waiting (S8, L3): it is granted no slot, its place among those that stage
-// is free once its time is over, and one that is disrupted lends its place on like a Lost one once it has been out of reach for
-// long, as far as maxLost goes (S1).
+// A node that can't be written to keeps no other waiting (S8, L3): it is granted no slot, its place among those that
+// stage is free once its time is over, and one that is disrupted lends its place on like a Lost one once it has been out
+// of reach for long, as far as maxLost goes (S1).
 func TestAttackPlacesOfWritesThatFail(t *testing.T) {
 	expired := issued(time.Hour)
 	for _, tc := range []struct {

@@ -25,16 +25,16 @@ import (
 // mostOpen is what the port may keep open, as documented.
 const mostOpen = 64
 
-// sloths are ways to hold a connection to the port: what is sent on it, while its answers are read by nobody.
+// sloths are ways to hold a connection to the port: what is sent on it, while its answers are not read.
 var sloths = map[string]string{
-	"nothing":              "",
-	"half a request":       "GET /metrics HTTP/1.1\r\nHost: p\r\n",
-	"long headers":         "GET /metrics HTTP/1.1\r\nHost: p\r\nX: " + strings.Repeat("a", 15<<10),
-	"scrapes nobody reads": strings.Repeat("GET /metrics HTTP/1.1\r\nHost: p\r\n\r\n", 40),
-	"plans nobody reads":   strings.Repeat("GET /plan HTTP/1.1\r\nHost: p\r\n\r\n", 5),
-	"a body without end":   "GET /healthz HTTP/1.1\r\nHost: p\r\nContent-Length: 9000000\r\n\r\n" + strings.Repeat("a", 8<<10),
-	"a file without end":   "POST /plan HTTP/1.1\r\nHost: p\r\nContent-Length: 60000\r\n\r\n" + strings.Repeat("a", 8<<10),
-	"a probe, kept open":   "GET /healthz HTTP/1.1\r\nHost: p\r\n\r\n",
+	"nothing":            "",
+	"half a request":     "GET /metrics HTTP/1.1\r\nHost: p\r\n",
+	"long headers":       "GET /metrics HTTP/1.1\r\nHost: p\r\nX: " + strings.Repeat("a", 15<<10),
+	"scrapes, not read":  strings.Repeat("GET /metrics HTTP/1.1\r\nHost: p\r\n\r\n", 40),
+	"plans, not read":    strings.Repeat("GET /plan HTTP/1.1\r\nHost: p\r\n\r\n", 5),
+	"a body without end": "GET /healthz HTTP/1.1\r\nHost: p\r\nContent-Length: 9000000\r\n\r\n" + strings.Repeat("a", 8<<10),
+	"a file without end": "POST /plan HTTP/1.1\r\nHost: p\r\nContent-Length: 60000\r\n\r\n" + strings.Repeat("a", 8<<10),
+	"a probe, kept open": "GET /healthz HTTP/1.1\r\nHost: p\r\n\r\n",
 }
 
 func dialFrom(t *testing.T, host, addr string) net.Conn {

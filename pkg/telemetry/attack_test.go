@@ -24,7 +24,7 @@ type stringer string
 
 func (s stringer) String() string { return string(s) }
 
-// TestAttackLogs: whatever is logged, in each format a log line is one printable line without a value that nobody reads.
+// TestAttackLogs: whatever is logged, in each format a log line is one printable line of bounded values.
 func TestAttackLogs(t *testing.T) {
 	t.Cleanup(klog.ClearLogger)
 	for _, format := range []string{telemetry.FormatText, telemetry.FormatJSON} {

@@ -37,7 +37,7 @@ func scope(r policy.Rules, gone int, zones string, claims ...budget.Claim) *budg
 	return s
 }
 
-// A node finds room by how many are out of service, by whom, and by whether it is one of them (S1).
+// A node finds room by how many are out of service, by which client, and by whether it is one of them (S1).
 func TestRefuses(t *testing.T) {
 	one, two := policy.Rules{MaxUnavailable: policy.Count(1)}, policy.Rules{MaxUnavailable: policy.Count(2)}
 	perZone := policy.Rules{MaxUnavailable: policy.Count(9), Topology: []policy.Topology{{Key: fleet.ZoneLabel, MaxUnavailable: policy.Count(1)}}}
