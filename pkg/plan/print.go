@@ -37,15 +37,15 @@ func (o Plan) PhaseCounts() string {
 	return nodes
 }
 
-// Counts returns how many nodes are where, and how many of the fleet are unavailable once the plan is carried out, a
-// line each.
+// Counts returns how many nodes are in which phase, and how many of the fleet are out of service once the plan is carried
+// out, a line each.
 func (o Plan) Counts() []string {
 	starting, gone := 0, 0
 	for i := range o.Steps {
 		switch {
 		case o.Steps[i].Act == intent.ActCordon:
 			starting++
-		case o.Steps[i].Reason == ReasonNodeGone:
+		case o.Steps[i].Before == LookGone:
 			gone++
 		}
 	}
@@ -53,17 +53,17 @@ func (o Plan) Counts() []string {
 	for _, part := range []struct {
 		n  int
 		is string
-	}{{starting, "from now on"}, {o.ByOthers, "not by the operator's doing"}, {gone, "a place of a node that is gone"}} {
+	}{{starting, "from now on"}, {o.ByOthers, "not by the operator"}, {gone, "a slot of a node that is gone"}} {
 		if part.n > 0 {
 			of = append(of, fmt.Sprintf("%d %s", part.n, part.is))
 		}
 	}
-	limit := fmt.Sprintf("unavailable in the fleet: %d, and %d may be", o.Disrupted-o.LostUncounted+o.ByOthers, o.Limit)
+	limit := fmt.Sprintf("out of service: %d of %d allowed", o.Disrupted-o.LostUncounted+o.ByOthers, o.Limit)
 	if len(of) > 0 {
 		limit += " (" + strings.Join(of, ", ") + ")"
 	}
 	if o.LostUncounted > 0 {
-		limit += fmt.Sprintf("; %d Lost on top", o.LostUncounted)
+		limit += fmt.Sprintf("; %d Lost not counted", o.LostUncounted)
 	}
 	return []string{o.PhaseCounts(), limit}
 }

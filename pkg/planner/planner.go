@@ -50,7 +50,7 @@ func newPlanner(s fleet.Snapshot, set policy.Settings) *planner {
 	}
 	p := &planner{survey: surveyed(s, set), versions: map[string]*check.Version{}, waves: map[wave]plan.Refusal{}}
 	p.out.Nodes = make([]plan.Decision, len(p.members))
-	p.out.Disrupted, p.out.LostUncounted = p.disrupted, p.lent
+	p.out.Disrupted, p.out.LostUncounted = p.disrupted, p.uncounted
 	p.out.Limit, p.out.ByOthers = p.fleet.scope.Limit(), p.fleet.scope.Away()
 	p.wakeAt(p.again)
 	p.see()

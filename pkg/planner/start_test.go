@@ -133,7 +133,7 @@ func TestStart(t *testing.T) {
 		{"a node without label takes pods too", limit(1, 10, 1), []fleet.Node{node("a", prepared), {Name: "b", UID: "uid-b", Ready: true}}, nil,
 			map[string]string{"a": "Cordon Cordoned"}},
 
-		{"a Lost node's slot is lent on", limit(1, 10, 1), []fleet.Node{node("a", lost), node("b", prepared), node("c")}, []string{"a"},
+		{"a Lost node's slot is not counted", limit(1, 10, 1), []fleet.Node{node("a", lost), node("b", prepared), node("c")}, []string{"a"},
 			map[string]string{"a": "wait Lost", "b": "Cordon Cordoned"}},
 		{"no more than one, by that limit", limit(1, 10, 1), []fleet.Node{node("a", lost), node("b", prepared), node("c", draining), node("d")}, []string{"a"},
 			map[string]string{"b": "wait UnavailableLimit"}},
@@ -145,9 +145,9 @@ func TestStart(t *testing.T) {
 			map[string]string{"b": "wait TooManyLost"}},
 		{"a new leader starts nothing that it would not at its second look", limit(3, 10, 0), []fleet.Node{node("a", lost, firstLook), node("b", prepared), node("c")}, []string{"a"},
 			map[string]string{"a": "wait Rebooting", "b": "wait TooManyLost"}},
-		{"and lends nothing", limit(1, 10, 1), []fleet.Node{node("a", lost, firstLook), node("b", prepared), node("c")}, []string{"a"},
+		{"and its slot is counted", limit(1, 10, 1), []fleet.Node{node("a", lost, firstLook), node("b", prepared), node("c")}, []string{"a"},
 			map[string]string{"b": "wait UnavailableLimit"}},
-		{"a node is not Lost at first sight, and nothing is lent on it", limit(1, 10, 1), []fleet.Node{node("a", lost, firstLook), node("b", prepared), node("c")}, []string{"a"},
+		{"a node is not Lost at first sight, and its slot is counted", limit(1, 10, 1), []fleet.Node{node("a", lost, firstLook), node("b", prepared), node("c")}, []string{"a"},
 			map[string]string{"b": "wait UnavailableLimit"}},
 
 		{"staging has a limit of its own", limit(1, 2, 1), []fleet.Node{node("a", stage), node("b", stage), node("c", stage)}, nil,

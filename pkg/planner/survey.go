@@ -25,9 +25,9 @@ type survey struct {
 	// staying is how many nodes the cluster has, but for those on their way out, and schedulable how many of these could
 	// take pods. agents is how many members have a Ready agent.
 	staying, schedulable, agents int
-	// disrupted is how many members hold a slot or show a disruption, and lent how many of these are Lost and left out by
+	// disrupted is how many members hold a slot or show a disruption, and uncounted how many of these are Lost and left out by
 	// the limits. outOfService are disrupted, and not back.
-	disrupted, lent, outOfService int
+	disrupted, uncounted, outOfService int
 	// overdue are those that are Lost, or will be once this process has passed over them.
 	overdue int
 	// staging is how many stage, and confirming how many are asked whether what they have staged stands.
@@ -103,12 +103,10 @@ func (v *survey) join() {
 	}
 }
 
-// groupOf returns the group that a node is in: the first that chooses it, or the fleet.
+// groupOf returns the group that a node is in, or the fleet.
 func (v *survey) groupOf(n *fleet.Node) *group {
-	for _, g := range v.groups {
-		if g.policy.Selector.Matches(n.Labels) {
-			return g
-		}
+	if at := v.set.GroupAt(n.Labels); at >= 0 {
+		return v.groups[at]
 	}
 	return v.fleet
 }
@@ -149,7 +147,8 @@ func (v *survey) countStaging(m *member) {
 	case m.Phase() != intent.PhaseStaging, m.Interface != fleet.InterfaceUpdateAPI, m.StuckStaging():
 	case m.Marks.Intent.Action == marker.ActionConfirmUpdate:
 		asked, end := m.JustAsked()
-		if v.wakeAt(end); asked {
+		v.wakeAt(end)
+		if asked {
 			v.confirming++
 		}
 	default:
@@ -187,13 +186,15 @@ func (v *survey) budget() {
 		if m.Slot {
 			unknown--
 		}
-		m.away = v.isAway(m)
+		away, again := v.isAway(m)
+		m.away = away
+		v.wakeAt(again)
 		claim := budget.Claim{Disrupted: m.Slot || m.Disrupted(), Away: m.away, Until: v.countsUntil(m)}
 		if claim.Disrupted {
 			v.disrupted++
 		}
-		if m.lost && v.lent < v.maxLost() {
-			v.lent++
+		if m.lost && v.uncounted < v.maxLost() {
+			v.uncounted++
 			claim.Disrupted = false
 		}
 		for _, s := range m.group.budgets {
@@ -212,14 +213,14 @@ func (v *survey) budget() {
 // maxLost is how many Lost nodes the limits leave out.
 func (v *survey) maxLost() int { return v.set.MaxLost.Of(len(v.members)) }
 
-// isAway reports whether a node uses budgets up that the operator didn't take out of service.
-func (v *survey) isAway(m *member) bool {
+// isAway reports whether a node uses budgets up that the operator didn't take out of service, and when the clock alone
+// ends that.
+func (v *survey) isAway(m *member) (away bool, again time.Time) {
 	if !v.set.CountUnavailable || m.Slot || m.Disrupted() || !m.Labelled() || m.Leaving != "" || m.Ready && !m.Unschedulable {
-		return false
+		return false, time.Time{}
 	}
 	end := v.countsUntil(m)
-	v.wakeAt(end)
-	return end.IsZero() || v.Now.Before(end)
+	return end.IsZero() || v.Now.Before(end), end
 }
 
 // countsUntil is until when such a node does; zero if this process doesn't know since when it is.

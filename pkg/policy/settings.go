@@ -157,12 +157,15 @@ type Deadlines struct {
 	Return time.Duration `yaml:"return"`
 }
 
-// GroupOf names the group that has a node with these labels: the first that chooses it; empty if none does.
-func (s Settings) GroupOf(labels map[string]string) string {
-	for i := range s.Groups {
-		if s.Groups[i].Selector.Matches(labels) {
-			return s.Groups[i].Name
-		}
+// GroupAt returns which of the groups has a node with these labels: the first that chooses it; -1 if none does.
+func (s *Settings) GroupAt(labels map[string]string) int {
+	return slices.IndexFunc(s.Groups, func(g Group) bool { return g.Selector.Matches(labels) })
+}
+
+// GroupOf names that group; empty if none does.
+func (s *Settings) GroupOf(labels map[string]string) string {
+	if at := s.GroupAt(labels); at >= 0 {
+		return s.Groups[at].Name
 	}
 	return ""
 }

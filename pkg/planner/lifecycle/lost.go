@@ -61,11 +61,9 @@ func (v *View) inOldBoot() bool {
 	return m.Report.BootID == m.Intent.RebootFrom && v.BootID == m.Intent.RebootFrom
 }
 
-// stillLost reports whether a node that another leader noted as Lost will be Lost to this process too, once it has passed
-// over it. The note stays until then.
-func (v *View) stillLost() bool {
-	return !v.PassedOver && v.Marks.Waiting != nil && v.Marks.Waiting.Reason == string(plan.ReasonLost) && v.lost().over
-}
+// lostSoon reports whether the node will be Lost once this process has passed over it. What another leader noted on it,
+// that it is Lost for example, is not written over for that moment.
+func (v *View) lostSoon() bool { return !v.PassedOver && v.lost().over }
 
 // missed is what was not seen of a reboot by its deadline.
 func (v *View) missed() string {

@@ -154,14 +154,12 @@ func (n Next) as(phase intent.Phase) Next {
 func (v *View) wait(phase intent.Phase, r plan.Reason, m plan.Message) Next {
 	next := Next{Phase: phase, Reason: r, Message: m}
 	inProgress := phase != intent.PhaseWaiting && phase != intent.PhaseNew && phase != intent.PhaseUnreadable && v.Labelled()
-	if !inProgress || m.Stands(v.Marks.Waiting, r) || v.stillLost() {
+	if !inProgress || m.Stands(v.Marks.Waiting, r) || v.lostSoon() {
 		return next
 	}
-	if r.Troubling() {
-		if writable := v.unwritable(); writable.over {
-			next.Again = writable.again
-			return next
-		}
+	if writable := v.unwritable(); writable.over {
+		next.Again = writable.again
+		return next
 	}
 	message := m.String()
 	c := v.keep()
@@ -224,7 +222,7 @@ func (v *View) fence() Next {
 
 // freedByLook reports whether the slot of a node with trouble is freed after a live look, and without a write. A write
 // that no pass waits for frees no slot, since the list may be another by then. It is as good where the node isn't
-// Prepared: every cordon is computed from a node that is, so none that is under way carries the current
+// Staged: every cordon is computed from a node that is, so none that is under way carries the current
 // resourceVersion.
 func (v *View) freedByLook() bool { return v.WriteTrouble != nil && v.Phase() != intent.PhaseStaged }
 

@@ -35,23 +35,24 @@ func uncordon(in *Input) Next {
 	if in.answer() != marker.StateError {
 		return in.do(intent.ActReturn, plan.ReasonUncordoned, "Ready on its new boot with "+target, c)
 	}
-	r, message := in.cameBack(), in.Marks.Report.Message
-	c.fail(r, message, r == plan.ReasonRolledBack)
+	r, blamed := in.cameBack()
+	message := in.Marks.Report.Message
+	c.fail(r, message, blamed)
 	c.Marks.Intent.Target = ""
 	return in.do(intent.ActReturn, r, message, c)
 }
 
-// cameBack is why a node came back from a reboot with an error: it was rolled back if the target had been activated. Else
-// it lost its power, or was rebooted by hand, before that, which says nothing about the version (S10). Nor does an error
-// of an agent whose kubelet runs the target.
-func (v *View) cameBack() plan.Reason {
+// cameBack is why a node came back from a reboot with an error, and whether its target is to blame: it was rolled back
+// if that had been activated. Else it lost its power, or was rebooted by hand, before that, which says nothing about the
+// version (S10). Nor does an error of an agent whose kubelet runs the target.
+func (v *View) cameBack() (r plan.Reason, blamed bool) {
 	switch m := &v.Marks; {
 	case v.OSVersion == m.Intent.Target:
-		return plan.ReasonHostError
+		return plan.ReasonHostError, false
 	case m.Report.ActivatedID != m.Intent.ID:
-		return plan.ReasonRebootedEarly
+		return plan.ReasonRebootedEarly, false
 	}
-	return plan.ReasonRolledBack
+	return plan.ReasonRolledBack, true
 }
 
 func awaitReturn(in *Input) Next {
