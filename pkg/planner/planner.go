@@ -42,6 +42,8 @@ type planner struct {
 	typically *time.Duration
 	// toStage and toDisrupt are the nodes that want to be staged, or taken out of service.
 	toStage, toDisrupt []candidate
+	// asked are nodes that keep their place while they are asked to confirm.
+	asked []*member
 }
 
 func newPlanner(s fleet.Snapshot, set policy.Settings) *planner {
@@ -92,7 +94,7 @@ func (p *planner) next(i int) {
 	case lifecycle.WantNothing:
 	}
 	if next.KeepsPlace {
-		p.takeRoom(m)
+		p.asked = append(p.asked, m)
 	}
 }
 

@@ -11,6 +11,9 @@ import (
 
 // start gives the room that the limits leave to nodes, in order. Nothing else does.
 func (p *planner) start() {
+	for _, m := range p.asked {
+		p.takeRoom(m)
+	}
 	order(p.toStage)
 	order(p.toDisrupt)
 	zones := p.disruptedIn()
@@ -42,13 +45,11 @@ func (p *planner) disrupt(c *candidate) {
 	m := c.member
 	r := check.Disruption(p.question(m, m.Marks.Intent.Target))
 	if r.Refuses() {
-		p.out.AskAlerts = p.out.AskAlerts || r.Asks
-		p.take(c.at, m.Hold(r.After(plan.Staged)))
+		p.refuse(c, lifecycle.WantDisruption, r)
 		return
 	}
 	p.wakeAt(r.Again)
-	next := lifecycle.Disrupt(&m.View)
-	p.take(c.at, next)
+	p.take(c.at, lifecycle.Granted(&m.View, lifecycle.WantDisruption))
 	switch p.out.Nodes[c.at].Act {
 	case intent.ActConfirm:
 		p.confirming++
@@ -89,24 +90,17 @@ func (p *planner) othersFirst() bool {
 
 func (p *planner) stage(c *candidate) {
 	m := c.member
-	target := m.Marks.Report.Available
-	available := target + " is available; "
-	question := p.question(m, target)
-	r := check.Policy(question)
+	r := check.Staging(p.question(m, m.Marks.Report.Available))
 	if r.Refuses() {
-		p.take(c.at, m.Wait(r.After(available)))
+		p.refuse(c, lifecycle.WantStaging, r)
 		return
 	}
 	p.wakeAt(r.Again)
-	if next, blocked := m.Unwritable("stage " + target); blocked {
-		p.take(c.at, next)
-		return
-	}
-	if r := check.Staging(question); r.Refuses() {
-		p.out.AskAlerts = p.out.AskAlerts || r.Asks
-		p.take(c.at, m.Wait(r.After(available)))
-		return
-	}
 	p.now.Staging++
-	p.take(c.at, lifecycle.Stage(&m.View))
+	p.take(c.at, lifecycle.Granted(&m.View, lifecycle.WantStaging))
+}
+
+func (p *planner) refuse(c *candidate, w lifecycle.Want, r plan.Refusal) {
+	p.out.AskAlerts = p.out.AskAlerts || r.Asks
+	p.take(c.at, lifecycle.Refused(&c.View, w, r))
 }

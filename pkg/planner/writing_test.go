@@ -49,9 +49,9 @@ func TestAttackWritesThatFail(t *testing.T) {
 		says    string
 	}{
 		{"one that would be staged", []change{offered(v2), refused(time.Minute)}, false, "Waiting wait WriteFailing",
-			"no, says the webhook; the next write is tried after 2026-09-20 10:01:00 UTC; what waits: stage 1.2.0"},
+			"1.2.0 is available; no, says the webhook; the next write is tried after 2026-09-20 10:01:00 UTC"},
 		{"once that is over", []change{offered(v2), due}, false, "Waiting Stage UpdateAvailable", "stage 1.2.0"},
-		{"while it is tried", []change{offered(v2), asking}, false, "Waiting wait WriteFailing", "no, says the webhook; a write is under way; what waits: stage 1.2.0"},
+		{"while it is tried", []change{offered(v2), asking}, false, "Waiting wait WriteFailing", "1.2.0 is available; no, says the webhook; a write is under way"},
 		{"one that has nothing to be written", []change{refused(time.Minute)}, false, "UpToDate wait UpToDate", "runs 1.1.0 and nothing newer is offered"},
 		{"one that is staged", []change{prepared, refused(time.Minute)}, false, "Staged wait WriteFailing",
 			"staged; no, says the webhook; if no other write fails the node may be taken out of service after 2026-09-20 10:06:00 UTC"},

@@ -22,23 +22,21 @@ type Start struct {
 	OthersFirst func() bool
 }
 
-// mayStart are the checks that hold for staging and for disruption.
-var mayStart = []plan.Check[*Start]{fleetMayStart, groupMayStart, versionIsTarget, groupsBeforeAreDone}
-
-// staging and disruption are all checks in their order, which is that in which an administrator wants to read them: what
-// holds for all, for the group, for the version, for now, and then for this node.
+// The checks are in the order in which an administrator wants to read them: what holds for all, for the group, for the
+// version, for now, and then for this node.
 var (
-	staging    = append(mayStart[:len(mayStart):len(mayStart)], stagingWindow)
+	mayStart   = []plan.Check[*Start]{fleetMayStart, groupMayStart, versionIsTarget, groupsBeforeAreDone}
+	byPolicy   = append(mayStart[:len(mayStart):len(mayStart)], stagingWindow)
+	staging    = append(byPolicy[:len(byPolicy):len(byPolicy)], lastWriteSucceeded, roomToStage, alertsQuiet)
 	disruption = append(mayStart[:len(mayStart):len(mayStart)], disruptionWindow, writesSucceed, roomLeft, podsHavePlace,
 		controllerLast, drainForeseen, alertsQuiet)
-	stagingRoom = []plan.Check[*Start]{roomToStage, alertsQuiet}
 )
 
 // Policy says whether the policy and the other groups let an update be staged on the node.
-func Policy(s *Start) plan.Refusal { return plan.FirstRefusal(s.Now, s, staging...) }
+func Policy(s *Start) plan.Refusal { return plan.FirstRefusal(s.Now, s, byPolicy...) }
 
-// Staging says whether there is room to stage an update that the policy allows.
-func Staging(s *Start) plan.Refusal { return plan.FirstRefusal(s.Now, s, stagingRoom...) }
+// Staging says whether an update may be staged on the node now.
+func Staging(s *Start) plan.Refusal { return plan.FirstRefusal(s.Now, s, staging...) }
 
 // Disruption says whether the node may be taken out of service.
 func Disruption(s *Start) plan.Refusal { return plan.FirstRefusal(s.Now, s, disruption...) }
@@ -68,6 +66,8 @@ func groupsBeforeAreDone(s *Start) plan.Refusal { return s.GoesFirst }
 func stagingWindow(s *Start) plan.Refusal { return s.Group.Window().Stage }
 
 func disruptionWindow(s *Start) plan.Refusal { return s.Group.Window().Disrupt }
+
+func lastWriteSucceeded(s *Start) plan.Refusal { return s.Unwritable() }
 
 func writesSucceed(s *Start) plan.Refusal { return s.Mistrust() }
 

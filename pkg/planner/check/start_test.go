@@ -56,7 +56,7 @@ func TestTheFirstRefusalIsRead(t *testing.T) {
 	full.Settle(0)
 	start := func() *check.Start {
 		n := &fleet.Node{Name: "a", UID: "a", ControllerHere: true,
-			WriteTrouble: &fleet.WriteTrouble{Message: "no", ClearAt: now.Add(time.Minute)},
+			WriteTrouble: &fleet.WriteTrouble{Message: "no", Until: now.Add(time.Minute), ClearAt: now.Add(time.Minute)},
 			Forecast:     &fleet.Forecast{At: now, Next: now.Add(time.Minute), Obstacle: fleet.ObstacleBudget, Message: "no"}}
 		n.Marks.Report = marker.Report{Current: "1.2.0"}
 		window := &check.Window{Disrupt: because(plan.ReasonWindowClosed), Stage: because(plan.ReasonWindowClosed)}
@@ -88,10 +88,11 @@ func TestTheFirstRefusalIsRead(t *testing.T) {
 		order []cure
 	}{
 		{"the policy on staging", check.Policy, policies},
-		{"room to stage", check.Staging, []cure{
+		{"staging", check.Staging, append(policies[:len(policies):len(policies)], []cure{
+			{plan.ReasonWriteFailing, func(s *check.Start) { s.WriteTrouble = nil }},
 			{plan.ReasonStagingLimit, func(s *check.Start) { s.Fleet.Staging = 0 }},
 			{plan.ReasonAlertsFiring, func(s *check.Start) { s.Fleet.Alerts = plan.Refusal{} }},
-		}},
+		}...)},
 		{"disruption", check.Disruption, append(policies[:len(policies):len(policies)], []cure{
 			{plan.ReasonWriteFailing, func(s *check.Start) { s.WriteTrouble = nil }},
 			// What the last look found says more than that others are out.

@@ -70,11 +70,13 @@ func (v *View) reset() *change {
 	return v.begin(marker.ActionResetState, v.Settings.Deadlines.Staging, plan.ReasonResetting, resettingMessage)
 }
 
-// leave removes all that is the operator's.
-func (v *View) leave() *change {
+// leave removes all that is the operator's. It undoes what the operator did to the node if the record of that can be read.
+func (v *View) leave(undo bool) *change {
 	c := v.keep()
-	c.uncordon()
-	c.endProtection()
+	if undo {
+		c.uncordon()
+		c.endProtection()
+	}
 	c.Marks = marker.Marks{}
 	c.RemoveAll = true
 	return c

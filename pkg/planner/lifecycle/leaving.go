@@ -25,18 +25,13 @@ func leaving(in *Input) Next {
 	if !in.Marked() && in.Slot && in.freedByLook() {
 		return in.releaseFenced()
 	}
-	return in.do(intent.ActLeave, plan.ReasonLabelRemoved, "the label is gone: what the operator changed on the node is undone", in.leave()).freeing(in.Slot)
+	return in.do(intent.ActLeave, plan.ReasonLabelRemoved, "the label is gone: what the operator changed on the node is undone", in.leave(true)).freeing(in.Slot)
 }
 
 // Clean returns the change that removes all that is the operator's from a node and undoes what the record of its
 // disruption says that the operator did. What an unreadable record may mean is left as it stands.
 func Clean(n *fleet.Node) *plan.Change {
 	unreadable := slices.ContainsFunc(n.Problems, func(p marker.Problem) bool { return p.Key == marker.KeyDisruption })
-	if n.Disrupted() && unreadable {
-		without := *n
-		without.Marks.Disruption = nil
-		n = &without
-	}
 	v := View{Node: n}
-	return &v.leave().Change
+	return &v.leave(!unreadable).Change
 }

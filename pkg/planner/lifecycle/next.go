@@ -44,7 +44,7 @@ type Next struct {
 	Step *plan.Step
 	// Again is when the clock alone may change what is next; zero if never.
 	Again time.Time
-	// Want is what the node asks for, instead of a Reason. What comes of it is Hold or Wait, or one of the ways on.
+	// Want is what the node asks for, instead of a Reason: the planner goes on with Granted or Refused.
 	Want Want
 	// KeepsPlace: no other node is given the room that this one will need in a moment.
 	KeepsPlace bool
@@ -172,12 +172,25 @@ func (v *View) wait(phase intent.Phase, r plan.Reason, m plan.Message) Next {
 	return note
 }
 
-// Wait leaves a node that may not stage as it is.
-func (v *View) Wait(r plan.Refusal) Next { return v.refused(intent.PhaseWaiting, r) }
+// Granted returns the next step of a node that gets what it wants.
+func Granted(v *View, w Want) Next {
+	if w == WantStaging {
+		return v.stage()
+	}
+	return v.disrupt()
+}
 
-// Hold leaves a staged node that may not be taken out of service as it is. A slot that it holds from an interrupted start
-// is given back first.
-func (v *View) Hold(r plan.Refusal) Next {
+// Refused leaves a node as it is that doesn't get what it wants.
+func Refused(v *View, w Want, r plan.Refusal) Next {
+	if w == WantStaging {
+		return v.refused(intent.PhaseWaiting, r.After(v.Marks.Report.Available+" is available; "))
+	}
+	return v.hold(r)
+}
+
+// hold leaves a staged node in service. A slot that it holds from an interrupted start is freed first.
+func (v *View) hold(r plan.Refusal) Next {
+	r = r.After(plan.Staged)
 	if !r.Asks {
 		if next := v.fence(); next.Reason != "" {
 			next.Again = plan.Earliest(v.Now, r.Again, next.Again)

@@ -35,7 +35,7 @@ func stagedRefused(in *Input) Next {
 	if !r.Refuses() {
 		return none(r.Again)
 	}
-	return in.Hold(r.After(plan.Staged))
+	return in.hold(r)
 }
 
 func bootUnconfirmed(v *View) plan.Refusal {
@@ -47,9 +47,9 @@ func bootUnconfirmed(v *View) plan.Refusal {
 
 func wantDisruption(*Input) Next { return Next{Phase: intent.PhaseStaged, Want: WantDisruption} }
 
-// Disrupt takes a staged node out of service. Before that its pods are looked at, and its agent asked once more, unless
+// disrupt takes a staged node out of service. Before that its pods are looked at, and its agent asked once more, unless
 // either was done a short while ago.
-func Disrupt(v *View) Next {
+func (v *View) disrupt() Next {
 	switch {
 	case v.looksAhead() && (v.Forecast == nil || !v.foreseen()):
 		return v.look()

@@ -9,8 +9,8 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 )
 
-// Stage begins an attempt: the agent is asked to stage what its host is offered.
-func Stage(v *View) Next {
+// stage begins an attempt: the agent is asked to stage what its host is offered.
+func (v *View) stage() Next {
 	target := v.Marks.Report.Available
 	c := v.begin(marker.ActionPrepareUpdate, v.Settings.Deadlines.Staging, plan.ReasonStaging, "the agent stages "+target)
 	c.Marks.Intent.Target, c.Marks.Intent.RebootFrom = target, ""

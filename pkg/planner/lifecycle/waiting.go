@@ -48,7 +48,7 @@ func (in *Input) refusedBy(checks ...plan.Check[*View]) Next {
 	if !r.Refuses() {
 		return none(r.Again)
 	}
-	return in.Wait(r)
+	return in.refused(intent.PhaseWaiting, r)
 }
 
 func wantStaging(*Input) Next { return Next{Phase: intent.PhaseWaiting, Want: WantStaging} }

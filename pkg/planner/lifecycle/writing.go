@@ -16,28 +16,31 @@ func (v *View) unwritable() deadline {
 	return deadline{over: v.Now.Before(w.Until), again: w.Until}
 }
 
-// Unwritable is why nothing can be begun on a node for now that has to be written to it; a message says what would be.
-func (v *View) Unwritable(message string) (Next, bool) {
+// Unwritable refuses to ask a node for anything while the last write to it failed, or is under way.
+func (v *View) Unwritable() plan.Refusal {
 	d := v.unwritable()
 	if !d.over {
-		return none(d.again), false
+		return plan.Refusal{Again: d.again}
 	}
-	return v.unwritten(v.Phase(), message, d.again), true
+	return plan.Refusal{Reason: plan.ReasonWriteFailing, Again: d.again, Silent: true, Message: v.nextWrite("")}
+}
+
+// nextWrite says why the last write to the node failed, and when the next is tried.
+func (v *View) nextWrite(waits string) plan.Message {
+	w := v.WriteTrouble
+	if w.InFlight {
+		return plan.Messagef("%s; a write is under way%s", w.Message, waits)
+	}
+	return plan.Messagef("%s; the next write is tried after %s%s", w.Message, plan.Clock(w.Until), waits).Until(w.Until)
 }
 
 // unwritten leaves a node alone to which something would be written if that didn't fail.
 func (v *View) unwritten(phase intent.Phase, message string, again time.Time) Next {
-	w := v.WriteTrouble
+	next := v.stay(plan.ReasonWriteFailing, v.nextWrite("; what waits: "+message)).as(phase)
 	lost := v.outOfReach()
-	next := v.stay(plan.ReasonWriteFailing, plan.Message{}).as(phase)
-	switch {
-	case lost.over:
+	if w := v.WriteTrouble; lost.over {
 		next.Phase, next.Reason = intent.PhaseLost, plan.ReasonLost
 		next.Message = plan.Messagef("%s; no write to the Node has succeeded since %s: it counts as Lost until one does, or it is deleted", w.Message, plan.Clock(w.Since))
-	case w.InFlight:
-		next.Message = plan.Messagef("%s; a write is under way; what waits: %s", w.Message, message)
-	default:
-		next.Message = plan.Messagef("%s; the next write is tried after %s; what waits: %s", w.Message, plan.Clock(w.Until), message).Until(w.Until)
 	}
 	next.Again = plan.Earliest(v.Now, again, lost.again)
 	return next
