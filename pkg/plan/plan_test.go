@@ -88,10 +88,10 @@ func TestString(t *testing.T) {
 			{Node: "a", Phase: intent.PhaseWaiting, Reason: plan.ReasonUpToDate, Message: plan.Text("one\nline")},
 			{Node: "b", Phase: intent.PhaseStaged, Version: "1.1.0", Target: "1.2.0", Act: intent.ActCordon, Reason: plan.ReasonCordoned, Message: plan.Text("goes")},
 		},
-		Steps: []plan.Step{{Node: "b", Act: intent.ActCordon}, {Node: "c", Act: intent.ActRelease, Reason: plan.ReasonNodeGone}, {Node: "d", Act: intent.ActRelease}},
+		Steps: []plan.Step{{Node: "b", Act: intent.ActCordon}, {Node: "c", Act: intent.ActRelease, Reason: plan.ReasonNodeGone, Before: plan.LookGone}, {Node: "d", Act: intent.ActRelease}},
 	}
 	assert.Equal(t, p.String(), `2 nodes: 1 Waiting, 1 Staged
-unavailable in the fleet: 3, and 2 may be (1 from now on, 1 not by the operator's doing, 1 a place of a node that is gone); 1 Lost on top
+out of service: 3 of 2 allowed (1 from now on, 1 not by the operator, 1 a slot of a node that is gone); 1 Lost not counted
 the policy is not in force: line 2
 warning: no wall
 warning: odd?
