@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
@@ -272,4 +273,85 @@ func (v *View) evictionsSpent() bool { return v.Evicted >= v.Rules.Eviction.PerH
 // evictionLimit says that as many pods were evicted from a node as may be, as they are if one comes back each time.
 func (v *View) evictionLimit() string {
 	return fmt.Sprintf("%d pods were evicted from the node within an hour, the most that drain.evictionsPerHour allows: look for a pod that comes back to the node each time, or raise the limit", v.Evicted)
+}
+
+// drainInPlace asks the only node of a cluster to reboot with its workloads left in place. What else is done for a node
+// that goes down is done here too: load balancers, the note of its workloads, hooks.
+func drainInPlace(in *Input) Next {
+	if !in.LeftInPlace() {
+		return Next{}
+	}
+	return first(in, awaitBalancers, inPlaceOverdue, noteWorkloads, awaitAgentInPlace, awaitAfterDrainHooks, rebootInPlace)
+}
+
+func inPlaceOverdue(in *Input) Next {
+	why := in.workloadsUnnoted()
+	if why == "" && in.AgentReady {
+		return Next{}
+	}
+	since, more := in.drainSince()
+	within := in.Rules.Drain + more
+	d := in.deadline(since, within)
+	switch {
+	case !d.passed:
+		return none(d.again)
+	case why != "":
+		return in.abandon(plan.ReasonDrainDeadline, fmt.Sprintf("its workloads could not be noted within %s: %s", within, why), marker.OutcomeFailed)
+	}
+	return in.abandon(plan.ReasonDrainDeadline, fmt.Sprintf("no agent pod was Ready on the node within %s", within), marker.OutcomeFailed)
+}
+
+func awaitAgentInPlace(in *Input) Next {
+	if in.AgentReady {
+		return Next{}
+	}
+	return in.wait(intent.PhaseDraining, plan.ReasonAgentNotReady, plan.Messagef("no agent pod is Ready on the node"))
+}
+
+func rebootInPlace(in *Input) Next {
+	return in.askReboot(plan.LookAlone, plan.ReasonSingleNode, inPlaceMessage)
+}
+
+// awaitVolumes lets volumes of an empty node be detached, for as long as the policy gives them.
+func awaitVolumes(in *Input) Next {
+	rules, d := &in.Rules.Volumes, in.Marks.Disruption
+	// Once hooks are asked volumes have been waited for.
+	if rules.Wait == 0 || d.Asked != nil {
+		return Next{}
+	}
+	// What was seen before pods came after the drain says nothing of their volumes.
+	var since time.Time
+	if d.NotEmpty != nil {
+		since = *d.NotEmpty
+	}
+	found := in.Checked
+	seen := found != nil && found.For == fleet.CheckVolumes && !found.At.Before(since)
+	var over deadline
+	if seen && !found.Passed() {
+		if d.Drained == nil {
+			return in.beginVolumes(found.Problem + found.Failed)
+		}
+		over = in.deadline(*d.Drained, rules.Wait)
+	}
+	switch {
+	case over.passed && rules.OnTimeout != policy.Abort:
+		return Next{}
+	case over.passed:
+		return in.abandon(plan.ReasonVolumesDeadline, found.Problem+found.Failed+", "+rules.Wait.String()+" after the drain", marker.OutcomeFailed)
+	}
+	check := plan.LiveCheck{For: fleet.CheckVolumes}
+	if seen {
+		check.Attachments = found.Attachments
+	}
+	_, next := in.check(check, since, plan.ReasonVolumesAttached)
+	next.Again = plan.Earliest(in.Now, next.Again, over.again)
+	return next
+}
+
+// beginVolumes writes down since when volumes are awaited, for whichever controller leads.
+func (v *View) beginVolumes(message string) Next {
+	c := v.keep()
+	c.Marks.Disruption.Drained = v.moment()
+	c.wait(plan.ReasonVolumesAttached, message)
+	return v.do(intent.ActNote, plan.ReasonVolumesAttached, message, c)
 }

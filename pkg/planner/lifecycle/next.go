@@ -261,3 +261,34 @@ func unsupported(in *Input) Next {
 	return in.stay(plan.ReasonInterfaceUnsupported, plan.Messagef("labelled for interface %q, which is not known: label it %s=2.0.0",
 		string(in.Interface), marker.KeyInterfaceVersion))
 }
+
+// waitLost leaves a Lost node as it is, and says what was not seen of it.
+func (v *View) waitLost(what string) Next {
+	if !v.Unschedulable {
+		return v.wait(intent.PhaseLost, plan.ReasonLost,
+			plan.Messagef("%s %s; it counts as Lost until it is healthy, deleted, or its label is removed", v.Name, what))
+	}
+	return v.wait(intent.PhaseLost, plan.ReasonLost,
+		plan.Messagef("%s %s; it stays cordoned until it is healthy, deleted, or its label is removed", v.Name, what))
+}
+
+// unwritten leaves a node alone to which something would be written if that didn't fail.
+func (v *View) unwritten(phase intent.Phase, message string, again time.Time) Next {
+	next := v.stay(plan.ReasonWriteFailing, v.nextWrite("; what waits: "+message)).as(phase)
+	lost := v.outOfReach()
+	if w := v.WriteTrouble; lost.over {
+		next.Phase, next.Reason = intent.PhaseLost, plan.ReasonLost
+		next.Message = plan.Messagef("%s; no write to the Node has succeeded since %s: it counts as Lost until one does, or it is deleted", w.Message, plan.Clock(w.Since))
+	}
+	next.Again = plan.Earliest(v.Now, again, lost.again)
+	return next
+}
+
+// nextWrite says why the last write to the node failed, and when the next is tried.
+func (v *View) nextWrite(waits string) plan.Message {
+	w := v.WriteTrouble
+	if w.InFlight {
+		return plan.Messagef("%s; a write is under way%s", w.Message, waits)
+	}
+	return plan.Messagef("%s; the next write is tried after %s%s", w.Message, plan.Clock(w.Until), waits).Until(w.Until)
+}

@@ -84,18 +84,3 @@ func (v *View) StuckStaging() bool {
 	w := v.WriteTrouble
 	return w != nil && !w.Since.IsZero() && !v.Now.Before(v.Marks.Intent.Time.Add(v.stagingTime()))
 }
-
-// wanted returns the verb for what the agent of a node is to do with the target.
-func wanted(m *marker.Marks) string {
-	if m.Intent.Action == marker.ActionConfirmUpdate {
-		return "confirm"
-	}
-	return "stage"
-}
-
-func withdrawn(m *marker.Marks) string {
-	if m.Report.Available == "" {
-		return fmt.Sprintf("%s is not offered any more", m.Intent.Target)
-	}
-	return fmt.Sprintf("%s is offered instead of %s", m.Report.Available, m.Intent.Target)
-}

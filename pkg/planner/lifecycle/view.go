@@ -1,11 +1,13 @@
 package lifecycle
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
 
@@ -120,4 +122,231 @@ func orNoReason(s string) string {
 		return "no reason given"
 	}
 	return s
+}
+
+// Lost reports whether a node is past its deadline after the point of no return and hasn't what ends that; overdue reports
+// whether it is by the clock alone, so that it will be Lost once this process has passed over it. again is when the clock
+// alone changes either.
+func (v *View) Lost() (lost, overdue bool, again time.Time) {
+	d := v.lost()
+	return d.passed, d.over, d.again
+}
+
+func (v *View) lost() deadline {
+	if v.Marks.Disruption == nil || len(v.Problems) > 0 {
+		return deadline{}
+	}
+	m, d := &v.Marks, &v.Settings.Deadlines
+	switch intent.PhaseOf(*m) {
+	case intent.PhaseRebooting:
+		if !intent.PointOfNoReturn(*m) && !v.rebooted() {
+			return deadline{}
+		}
+		return v.deadline(m.Intent.Time, d.Reboot)
+	case intent.PhaseReturning:
+		failed := v.answer() == marker.StateError
+		if failed && v.inOldBoot() {
+			return deadline{}
+		}
+		switch well := v.Ready && v.confirmed() && (failed || m.Report.Current == m.Intent.Target); {
+		case !well:
+			return v.deadline(m.Intent.Time, d.Reboot+d.Return)
+		case v.podsUnwell(time.Time{}):
+			return v.deadline(m.Intent.Time, d.Reboot+d.Return+v.Rules.Verify.Deadline)
+		}
+		return v.hookLate()
+	case intent.PhaseVerifying:
+		// A node that comes and goes is never well for a whole soak, and Lost like one that stays away.
+		well := v.Ready && v.BootID == m.Report.BootID && v.OSVersion == m.Report.Current
+		soak := m.Disruption.Soak
+		switch {
+		case !well || soak == nil || m.Disruption.Ready != v.ReadySince || v.Now.Before(v.soaked()):
+			return v.deadline(m.Intent.Time, v.Rules.Soak+d.Return)
+		case v.podsUnwell(v.soaked()):
+			return v.deadline(v.soaked(), v.Rules.Verify.Deadline)
+		}
+	default:
+		// The host can't have begun to reboot.
+	}
+	return deadline{}
+}
+
+// inOldBoot reports whether neither agent nor kubelet has left the boot that is to be left behind.
+func (v *View) inOldBoot() bool {
+	m := &v.Marks
+	return m.Report.BootID == m.Intent.RebootFrom && v.BootID == m.Intent.RebootFrom
+}
+
+// lostSoon reports whether the node will be Lost once this process has passed over it. What another leader noted on it,
+// that it is Lost for example, is not written over for that moment.
+func (v *View) lostSoon() bool { return !v.PassedOver && v.lost().over }
+
+// missed is what was not seen of a reboot by its deadline.
+func (v *View) missed() string {
+	switch m := &v.Marks; {
+	case !v.rebooted() && m.Report.BootID != m.Intent.RebootFrom:
+		return "is back by its agent's word, and its kubelet has not reported the new boot"
+	case !v.rebooted() && v.Ready:
+		return "has not begun to reboot"
+	case !v.rebooted():
+		return "has not come back from its reboot"
+	case !v.Ready:
+		return "has not become Ready on its new boot"
+	}
+	return "is Ready on its new boot, and its agent does not say the same of it"
+}
+
+// unwritable is over while nothing is written to the node, since the last write to it failed, or is under way.
+func (v *View) unwritable() deadline {
+	w := v.WriteTrouble
+	if w == nil || w.InFlight {
+		return deadline{over: w != nil}
+	}
+	return deadline{over: v.Now.Before(w.Until), again: w.Until}
+}
+
+// Unwritable refuses to ask a node for anything while the last write to it failed, or is under way.
+func (v *View) Unwritable() plan.Refusal {
+	d := v.unwritable()
+	if !d.over {
+		return plan.Refusal{Again: d.again}
+	}
+	return plan.Refusal{Reason: plan.ReasonWriteFailing, Again: d.again, Silent: true, Message: v.nextWrite("")}
+}
+
+// Mistrust refuses to take a staged node out of service whose writes had trouble: a slot that can't be used, nor given
+// back, is one that the others miss.
+func (v *View) Mistrust() plan.Refusal {
+	w := v.WriteTrouble
+	if w == nil {
+		return plan.Refusal{}
+	}
+	return plan.Refusal{Reason: plan.ReasonWriteFailing, Again: w.ClearAt, Silent: true,
+		Message: plan.Messagef("%s; if no other write fails the node may be taken out of service after %s", w.Message, plan.Clock(w.ClearAt)).Until(w.ClearAt)}
+}
+
+// OutOfReach reports whether a node that is disrupted, or holds a slot, could not be written to for so long that it counts
+// as Lost: nothing but a write lets go of it, and the others don't wait for that without end (L3). A cordon that timed out
+// may be under way for as long as the node's resourceVersion stands, and so the slot is never freed without a write that
+// succeeds; the limits leave it out like any Lost node, up to maxLost (S1).
+func (v *View) OutOfReach() (bool, time.Time) {
+	d := v.outOfReach()
+	return d.over, d.again
+}
+
+func (v *View) outOfReach() deadline {
+	w := v.WriteTrouble
+	if w == nil || w.Since.IsZero() || !v.Disrupted() && !v.Slot {
+		return deadline{}
+	}
+	end := w.Since.Add(v.Settings.Deadlines.Return)
+	return deadline{over: !v.Now.Before(end), again: end}
+}
+
+// A node has at most attemptsSoon attempts without success within Settings.Soon, and at most marker.HistoryLength within
+// the longest wait of the policy, whatever they ended by: an offer that comes and goes, or one newer version after the
+// other, is no way to have a node drained all day.
+const attemptsSoon = 3
+
+// unsuccessful returns the last but so many of the node's attempts without success, since the user last wished for
+// another; nil if there were not so many.
+func (v *View) unsuccessful(but int) *marker.Attempt {
+	for i := len(v.Marks.History) - 1; i >= 0 && !v.Marks.History[i].Retried; i-- {
+		a := &v.Marks.History[i]
+		// A clock that ran ahead has written what ends in the future.
+		if a.Outcome == marker.OutcomeUpdated || a.Ended.After(v.Now) {
+			continue
+		}
+		if but == 0 {
+			return a
+		}
+		but--
+	}
+	return nil
+}
+
+// tired is why the node has had enough attempts for now.
+func (v *View) tired() plan.Refusal {
+	type limit struct {
+		count  int
+		within time.Duration
+	}
+	var reached limit
+	var until time.Time
+	for _, l := range []limit{{attemptsSoon, v.Settings.Soon()}, {marker.HistoryLength, v.Settings.RetryMax}} {
+		if a := v.unsuccessful(l.count - 1); a != nil {
+			if end := a.Ended.Add(l.within); v.Now.Before(end) && end.After(until) {
+				until, reached = end, l
+			}
+		}
+	}
+	if until.IsZero() {
+		return plan.Refusal{}
+	}
+	return plan.Refusal{Reason: plan.ReasonBackingOff, Again: until, Message: plan.Messagef(
+		"%d attempts without success within %s here, the last by %s; the next begins after %s, or at once with the annotation %s",
+		reached.count, reached.within, v.unsuccessful(0).Reason, plan.Clock(until), marker.KeyRetry).Dated().Until(until)}
+}
+
+// Behind reports whether the node comes after the others: it failed, or had its turn a short while ago. So none is kept
+// waiting by one that is taken out of service again and again, whatever that one's marks say. One that confirmed what it
+// has staged, and was not taken out of service by then, had its turn too.
+func (v *View) Behind() bool {
+	if v.Marks.Intent.Action == marker.ActionConfirmUpdate && v.doubtful() {
+		return true
+	}
+	soon := v.Settings.Soon()
+	if v.Marks.Failure != nil && v.Marks.Failure.Count > 0 || v.Now.Before(v.TakenOut.Add(soon)) {
+		return true
+	}
+	last := v.unsuccessful(0)
+	return last != nil && v.Now.Before(last.Ended.Add(soon))
+}
+
+func paused(v *View) plan.Refusal {
+	if !v.Marks.Paused {
+		return plan.Refusal{}
+	}
+	return plan.Refuse(plan.ReasonPaused, plan.Messagef("paused: %s", orNoReason(v.Marks.PausedReason)))
+}
+
+func agentAbsent(v *View) plan.Refusal {
+	if v.AgentReady {
+		return plan.Refusal{}
+	}
+	return plan.Refuse(plan.ReasonAgentNotReady, plan.Messagef("no agent pod is Ready on the node"))
+}
+
+func notReady(v *View) plan.Refusal {
+	if v.Ready {
+		return plan.Refusal{}
+	}
+	return plan.Refuse(plan.ReasonNodeNotReady, plan.Messagef("the kubelet says that the node is not Ready"))
+}
+
+func leavingCluster(v *View) plan.Refusal {
+	if v.Leaving == "" {
+		return plan.Refusal{}
+	}
+	return plan.Refuse(plan.ReasonBeingRemoved, plan.Messagef("the node is leaving the cluster: %s", v.Leaving))
+}
+
+// says reports whether the agent's answer to the current intent is s, for the reason r.
+func (v *View) says(s marker.State, r marker.ReportReason) bool {
+	return v.Marks.Report.Says(v.Marks.Intent.ID, s, r)
+}
+
+func withdrawn(m *marker.Marks) string {
+	if m.Report.Available == "" {
+		return fmt.Sprintf("%s is not offered any more", m.Intent.Target)
+	}
+	return fmt.Sprintf("%s is offered instead of %s", m.Report.Available, m.Intent.Target)
+}
+
+// wanted returns the verb for what the agent of a node is to do with the target.
+func wanted(m *marker.Marks) string {
+	if m.Intent.Action == marker.ActionConfirmUpdate {
+		return "confirm"
+	}
+	return "stage"
 }

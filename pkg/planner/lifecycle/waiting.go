@@ -53,25 +53,11 @@ func (in *Input) refusedBy(checks ...plan.Check[*View]) Next {
 
 func wantStaging(*Input) Next { return Next{Phase: intent.PhaseWaiting, Want: WantStaging} }
 
-func paused(v *View) plan.Refusal {
-	if !v.Marks.Paused {
-		return plan.Refusal{}
-	}
-	return plan.Refuse(plan.ReasonPaused, plan.Messagef("paused: %s", orNoReason(v.Marks.PausedReason)))
-}
-
 func notBottlerocket(v *View) plan.Refusal {
 	if v.AgentReady || v.BootID == "" || v.OSVersion != "" {
 		return plan.Refusal{}
 	}
 	return plan.Refuse(plan.ReasonInterfaceUnsupported, plan.Messagef("the kubelet reports another operating system than Bottlerocket: remove the label"))
-}
-
-func agentAbsent(v *View) plan.Refusal {
-	if v.AgentReady {
-		return plan.Refusal{}
-	}
-	return plan.Refuse(plan.ReasonAgentNotReady, plan.Messagef("no agent pod is Ready on the node"))
 }
 
 func agentError(v *View) plan.Refusal {
@@ -91,11 +77,6 @@ func agentError(v *View) plan.Refusal {
 	default:
 		return plan.Refuse(plan.ReasonHostError, plan.Text(message))
 	}
-}
-
-// says reports whether the agent's answer to the current intent is s, for the reason r.
-func (v *View) says(s marker.State, r marker.ReportReason) bool {
-	return v.Marks.Report.Says(v.Marks.Intent.ID, s, r)
 }
 
 func unreported(v *View) plan.Refusal {
@@ -171,18 +152,4 @@ func recentlyUncordoned(v *View) plan.Refusal {
 	}
 	return plan.Refusal{Reason: plan.ReasonRecentlyUncordoned, Again: end, Message: plan.Messagef(
 		"a user uncordoned the node during its update; the operator leaves it alone for %s", v.Settings.PauseAfterUncordon).Until(end)}
-}
-
-func notReady(v *View) plan.Refusal {
-	if v.Ready {
-		return plan.Refusal{}
-	}
-	return plan.Refuse(plan.ReasonNodeNotReady, plan.Messagef("the kubelet says that the node is not Ready"))
-}
-
-func leavingCluster(v *View) plan.Refusal {
-	if v.Leaving == "" {
-		return plan.Refusal{}
-	}
-	return plan.Refuse(plan.ReasonBeingRemoved, plan.Messagef("the node is leaving the cluster: %s", v.Leaving))
 }
