@@ -15,12 +15,6 @@ const notRestricted = "no admission policy holds the controller's account to wha
 // admissionTime bounds the test requests.
 const admissionTime = 15 * time.Second
 
-// admission is what this process knows of the admission policies for its account.
-type admission struct {
-	running bool
-	access.Enforcement
-}
-
 // askForAdmission tests whether the admission policies are in force, as the term begins and seldom from then on. It
 // returns when that is worth a pass of its own; zero if never.
 func (t *Term) askForAdmission(ctx context.Context, node string, now time.Time) time.Time {
@@ -28,32 +22,26 @@ func (t *Term) askForAdmission(ctx context.Context, node string, now time.Time) 
 		return time.Time{}
 	}
 	t.mu.Lock()
-	due := !t.admission.running && !now.Before(t.admission.Next)
-	t.admission.running = t.admission.running || due
-	var again time.Time
-	if t.admission.Unsettled() {
-		again = t.admission.Next
+	var known access.Enforcement
+	if found := t.admission.found(wholeFleet, time.Time{}); found != nil {
+		known = *found
 	}
 	t.mu.Unlock()
-	if due {
-		t.c.Spawn(func() { t.restricted(ctx, node) })
+	if !now.Before(known.Next) {
+		begin(t, t.admission, wholeFleet, time.Time{}, func() func(*work[access.Enforcement]) {
+			ctx, cancel := context.WithTimeout(ctx, admissionTime)
+			defer cancel()
+			inForce, err := t.c.Restricted(ctx, node)
+			if err != nil {
+				// The node may be gone, or the API server away.
+				t.c.Log.WithError(err).Debug("Could not find out whether the admission policy stands")
+			}
+			tested := known.Tested(t.c.Now(), inForce, err)
+			return func(w *work[access.Enforcement]) { w.found = &tested }
+		})
 	}
-	return again
-}
-
-func (t *Term) restricted(ctx context.Context, node string) {
-	ctx, cancel := context.WithTimeout(ctx, admissionTime)
-	defer cancel()
-	stands, err := t.c.Restricted(ctx, node)
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if err != nil {
-		// The node may be gone, or the API server away.
-		t.c.Log.WithError(err).Debug("Could not find out whether the admission policy stands")
+	if known.Unsettled() {
+		return known.Next
 	}
-	before := t.admission.Enforcement
-	t.admission = admission{Enforcement: before.Tested(t.c.Now(), stands, err)}
-	if before.Unsettled() || t.admission.Unsettled() {
-		t.Changed()
-	}
+	return time.Time{}
 }

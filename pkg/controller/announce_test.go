@@ -14,6 +14,7 @@ import (
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube/access"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/planner"
@@ -103,7 +104,7 @@ func TestMissingAdmissionPolicyIsTold(t *testing.T) {
 	events, asked := &said{}, 0
 	var stands bool
 	err := errors.New("no such node")
-	term := &Term{changed: make(chan struct{}, 1), c: TermConfig{Events: events, Log: log, Spawn: func(f func()) { f() }, Now: func() time.Time { return at },
+	term := &Term{changed: make(chan struct{}, 1), admission: works[access.Enforcement]{}, c: TermConfig{Events: events, Log: log, Spawn: func(f func()) { f() }, Now: func() time.Time { return at },
 		Restricted: func(_ context.Context, node string) (bool, error) {
 			assert.Equal(t, node, "a")
 			asked++
@@ -113,7 +114,7 @@ func TestMissingAdmissionPolicyIsTold(t *testing.T) {
 		at = at.Add(d)
 		term.askForAdmission(t.Context(), "a", at)
 		var s fleet.Snapshot
-		if term.admission.Missing {
+		if term.admission[wholeFleet].found.Missing {
 			s.AdmissionProblem = notRestricted
 		}
 		out := planner.Plan(s, policy.DefaultSettings())

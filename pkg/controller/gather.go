@@ -46,7 +46,7 @@ func (t *Term) gather(ctx context.Context) (fleet.Snapshot, policy.Settings, err
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s.Alerts = t.alerts.found(wholeFleet, time.Time{})
-	if t.admission.Missing {
+	if a := t.admission.found(wholeFleet, time.Time{}); a != nil && a.Missing {
 		s.AdmissionProblem = notRestricted
 	}
 	t.watch(&s)

@@ -8,6 +8,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube/access"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/planner"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/telemetry"
@@ -44,14 +45,15 @@ type Term struct {
 	looks  works[fleet.Forecast]
 	checks works[fleet.Checked]
 	alerts works[fleet.Alerts]
-	borne  map[string]*borne
+	// admission is what this process knows of the admission policies for its account.
+	admission works[access.Enforcement]
+	borne     map[string]*borne
 	// began is when the pass under way began; zero if there is none.
 	began time.Time
 	// passed holds, by UID, the phase and intent in which the last pass saw a node.
 	passed map[string]passedOver
 	// away is since when this process has seen a node out of service that the operator didn't take out, by UID.
-	away      map[string]time.Time
-	admission admission
+	away map[string]time.Time
 	// writing is the trouble with the writes to nodes, by UID, conflicts the rows of conflicts that they meet, and wrote
 	// what was written to them since the last pass.
 	writing   works[fleet.WriteTrouble]
@@ -87,6 +89,7 @@ func NewTerm(c TermConfig) *Term {
 		looks:     works[fleet.Forecast]{},
 		checks:    works[fleet.Checked]{},
 		alerts:    works[fleet.Alerts]{},
+		admission: works[access.Enforcement]{},
 		borne:     map[string]*borne{},
 		writing:   works[fleet.WriteTrouble]{},
 		conflicts: map[string]*conflicts{},
