@@ -27,8 +27,8 @@ func (t *Term) announcePolicy(s fleet.Snapshot, out plan.Plan) {
 	}
 	t.notRestricted = s.AdmissionProblem != ""
 	for _, w := range out.Warnings {
-		if !slices.Contains(t.warnings, w) {
-			t.c.Events.Notice(true, reasonPolicyDoubtful, w)
+		if !slices.ContainsFunc(t.warnings, func(before plan.Warning) bool { return before.Of == w.Of }) {
+			t.c.Events.Notice(true, reasonPolicyDoubtful, w.String())
 		}
 	}
 	t.warnings = out.Warnings

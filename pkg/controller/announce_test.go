@@ -95,6 +95,26 @@ func TestStepsOnNodesAreTold(t *testing.T) {
 	assert.Equal(t, len(term.shown), 0, "what is remembered doesn't grow")
 }
 
+// A warning that counts something else now is no second Event; one of something else is, and so is one that came back.
+func TestWarningIsToldOnce(t *testing.T) {
+	events, set := &said{}, policy.DefaultSettings()
+	set.Groups = []policy.Group{{Name: "canary", Selector: policy.Selector{{Key: "stage", Operator: policy.Exists}}, Rules: set.Rules}}
+	term := &Term{c: TermConfig{Events: events}}
+	pass := func(warnings int, names ...string) string {
+		var s fleet.Snapshot
+		for _, name := range names {
+			s.Nodes = append(s.Nodes, fleet.Node{Name: name, UID: name, Interface: fleet.InterfaceUpdateAPI})
+		}
+		out := planner.Plan(s, set)
+		term.announcePolicy(s, out)
+		assert.Equal(t, len(events.events), warnings, "%q", out.Troubles())
+		return fmt.Sprint(out.Troubles())
+	}
+	assert.Assert(t, pass(2, "a", "b") != pass(2, "a", "b", "c"), "it counts")
+	pass(2)
+	pass(3, "a")
+}
+
 // An admission policy that doesn't hold the controller's account is told, once, and stands in the plan until it does; what
 // could not be found out is asked again.
 func TestMissingAdmissionPolicyIsTold(t *testing.T) {

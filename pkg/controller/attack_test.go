@@ -35,7 +35,7 @@ func TestAttackPlanPage(t *testing.T) {
 			}
 			out := planner.Plan(s, policy.DefaultSettings())
 			assert.Equal(t, len(out.Nodes), 2)
-			out.Warnings = append(out.Warnings, word)
+			out.Warnings = append(out.Warnings, plan.Warning{Message: plan.Text(word)})
 			var sentence plan.Message
 			assert.NilError(t, sentence.UnmarshalText([]byte(word)))
 			out.Nodes = append(out.Nodes, plan.Decision{Node: "n3", Reason: plan.ReasonBudgetBlocks, Message: sentence})

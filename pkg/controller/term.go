@@ -71,7 +71,7 @@ type Term struct {
 	problem       string
 	unknown       bool
 	notRestricted bool
-	warnings      []string
+	warnings      []plan.Warning
 	stopped       map[string]bool
 	retry         time.Duration
 }

@@ -39,7 +39,7 @@ type Plan struct {
 	// that isn't known.
 	AdmissionProblem string `json:"admissionProblem,omitempty"`
 	// Warnings name what the policy allows and was probably not meant.
-	Warnings []string `json:"warnings,omitempty"`
+	Warnings []Warning `json:"warnings,omitempty"`
 	// Stopped are versions that failed on too many nodes.
 	Stopped []StoppedVersion `json:"stopped,omitempty"`
 	// RecordPolicy: it has to be noted that this cluster has a policy, before anything starts by it.
@@ -52,6 +52,12 @@ type Plan struct {
 	AskAlerts bool `json:"-"`
 	// Wake is when, by the clock alone, the next plan may differ; zero if never.
 	Wake time.Time `json:"wake,omitzero"`
+}
+
+// Warning is about what Of names, which stays the same while what the message counts or measures changes.
+type Warning struct {
+	Of string
+	Message
 }
 
 // StoppedVersion is a version for which nothing starts any more.

@@ -82,7 +82,7 @@ func TestMessage(t *testing.T) {
 
 // A plan is printed with what is wrong for many nodes at the top, and a row for each node.
 func TestString(t *testing.T) {
-	p := plan.Plan{Disrupted: 3, LostUncounted: 1, Limit: 2, ByOthers: 1, PolicyProblem: "line 2", AdmissionProblem: "no wall", Warnings: []string{"odd\x1b"},
+	p := plan.Plan{Disrupted: 3, LostUncounted: 1, Limit: 2, ByOthers: 1, PolicyProblem: "line 2", AdmissionProblem: "no wall", Warnings: []plan.Warning{{Message: plan.Text("odd\x1b")}},
 		Stopped: []plan.StoppedVersion{{Version: "1.2.0", Message: plan.Text("1.2.0 failed")}},
 		Nodes: []plan.Decision{
 			{Node: "a", Phase: intent.PhaseWaiting, Reason: plan.ReasonUpToDate, Message: plan.Text("one\nline")},

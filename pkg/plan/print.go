@@ -78,7 +78,7 @@ func (o Plan) Troubles() []string {
 		lines = append(lines, "warning: "+o.AdmissionProblem)
 	}
 	for _, w := range o.Warnings {
-		lines = append(lines, "warning: "+w)
+		lines = append(lines, "warning: "+w.String())
 	}
 	for _, v := range o.Stopped {
 		lines = append(lines, v.Message.String())

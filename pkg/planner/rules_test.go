@@ -348,16 +348,16 @@ func TestPlanWarns(t *testing.T) {
 	set.Groups = append(set.Groups, policy.Group{Name: "late", Selector: in("x"), Rules: set.Groups[0].Rules})
 	set.Calendar, set.Soak = nightly(t, "0 8 * * *", time.Hour), 2*time.Hour
 	out := planner.Plan(fleetOf([]fleet.Node{node("a", stageOf("x")), node("b")}), set)
-	assert.DeepEqual(t, out.Warnings, []string{
-		"group production has no node: its selector chooses none that is labelled",
-		"group late has no node: all 1 that its selector chooses are in groups before it",
-		"an update takes 2h0m0s in the fleet, and no window of it is longer than 1h0m0s: it starts whenever one is open",
+	assert.DeepEqual(t, out.Troubles(), []string{
+		"warning: group production has no node: its selector chooses none that is labelled",
+		"warning: group late has no node: all 1 that its selector chooses are in groups before it",
+		"warning: an update takes 2h0m0s in the fleet, and no window of it is longer than 1h0m0s: it starts whenever one is open",
 	})
 	set.FitWindow = false
 	assert.Equal(t, len(planner.Plan(fleetOf([]fleet.Node{node("a", stageOf("x")), node("b")}), set).Warnings), 2)
 	// A group's window is its own, and one that is just as long as an update is too short.
 	set.Groups[0].Calendar, set.Groups[0].Soak = nightly(t, "0 8 * * *", time.Hour), time.Hour
-	assert.Equal(t, planner.Plan(fleetOf([]fleet.Node{node("a", stageOf("x")), node("b")}), set).Warnings[2],
+	assert.Equal(t, planner.Plan(fleetOf([]fleet.Node{node("a", stageOf("x")), node("b")}), set).Warnings[2].String(),
 		"an update takes 1h0m0s in group canary, and no window of it is longer than 1h0m0s: it starts whenever one is open")
 }
 
@@ -382,7 +382,7 @@ func TestUngrouped(t *testing.T) {
 		out := planner.Plan(fleetOf(nodes), set)
 		got, _ = find(t, out, "a")
 		assert.Equal(t, verdict(got), tc.want)
-		assert.DeepEqual(t, out.Warnings, []string{tc.warning})
+		assert.DeepEqual(t, out.Troubles(), []string{"warning: " + tc.warning})
 	}
 }
 

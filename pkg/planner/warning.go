@@ -1,25 +1,29 @@
 package planner
 
 import (
-	"fmt"
+	"slices"
 	"time"
 
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/planner/check"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
 
 // warn names what the policy allows and was probably not meant.
 func (p *planner) warn() {
-	p.out.Warnings = append(p.out.Warnings, p.PolicyWarnings...)
-	p.out.Warnings = append(p.out.Warnings, p.set.Warnings()...)
+	warn := func(of string, m plan.Message) {
+		p.out.Warnings = append(p.out.Warnings, plan.Warning{Of: of, Message: m})
+	}
+	for _, text := range slices.Concat(p.PolicyWarnings, p.set.Warnings()) {
+		// Nothing is counted in these.
+		warn(text, plan.Text(text))
+	}
 	for _, g := range p.groups {
 		if g.scope.Members() == 0 {
-			p.out.Warnings = append(p.out.Warnings, p.emptyGroup(g))
+			warn("members of "+g.scope.Of(), p.emptyGroup(g))
 		}
 	}
-	if w := p.ungrouped(); w != "" {
-		p.out.Warnings = append(p.out.Warnings, w)
-	}
+	p.ungrouped(warn)
 	for _, g := range append([]*group{p.fleet}, p.groups...) {
 		r := g.scope.Rules()
 		if !r.FitWindow {
@@ -27,16 +31,16 @@ func (p *planner) warn() {
 		}
 		longest := check.Longest(r.Calendar)
 		if takes := p.takes(r); takes >= longest {
-			p.out.Warnings = append(p.out.Warnings, fmt.Sprintf("an update takes %s in %s, and no window of it is longer than %s: it starts whenever one is open",
-				takes.Round(time.Second), g.scope.Of(), longest))
+			warn("window of "+g.scope.Of(), plan.Messagef("an update takes %s in %s, and no window of it is longer than %s: "+
+				"it starts whenever one is open", takes.Round(time.Second), g.scope.Of(), longest))
 		}
 	}
 }
 
-// ungrouped is a warning of nodes that no group chooses: one that has lost its label, or joined without, is among them.
-func (p *planner) ungrouped() string {
+// ungrouped warns of nodes that no group chooses: one that has lost its label, or joined without, is among them.
+func (p *planner) ungrouped(warn func(of string, m plan.Message)) {
 	if len(p.groups) == 0 {
-		return ""
+		return
 	}
 	count, first := 0, ""
 	for i := range p.members {
@@ -52,14 +56,14 @@ func (p *planner) ungrouped() string {
 	}
 	switch count {
 	case 0:
-		return ""
 	case 1:
-		return fmt.Sprintf("no group chooses %s, which %s", first, one)
+		warn("ungrouped", plan.Messagef("no group chooses %s, which %s", first, one))
+	default:
+		warn("ungrouped", plan.Messagef("no group chooses %d nodes, %s among them, which %s", count, first, more))
 	}
-	return fmt.Sprintf("no group chooses %d nodes, %s among them, which %s", count, first, more)
 }
 
-func (p *planner) emptyGroup(g *group) string {
+func (p *planner) emptyGroup(g *group) plan.Message {
 	chosen := 0
 	for i := range p.members {
 		if g.policy.Selector.Matches(p.members[i].Labels) {
@@ -67,7 +71,7 @@ func (p *planner) emptyGroup(g *group) string {
 		}
 	}
 	if chosen > 0 {
-		return fmt.Sprintf("%s has no node: all %d that its selector chooses are in groups before it", g.scope.Of(), chosen)
+		return plan.Messagef("%s has no node: all %d that its selector chooses are in groups before it", g.scope.Of(), chosen)
 	}
-	return fmt.Sprintf("%s has no node: its selector chooses none that is labelled", g.scope.Of())
+	return plan.Messagef("%s has no node: its selector chooses none that is labelled", g.scope.Of())
 }

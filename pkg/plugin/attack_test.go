@@ -85,7 +85,7 @@ func TestAttackAnswers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var sentence plan.Message
 			assert.NilError(t, sentence.UnmarshalText([]byte(word)))
-			leads := fixed{plan.Plan{Policy: word, PolicyProblem: word, Warnings: []string{word}, AdmissionProblem: word, Stopped: []plan.StoppedVersion{{Version: word, Message: sentence}},
+			leads := fixed{plan.Plan{Policy: word, PolicyProblem: word, Warnings: []plan.Warning{{Message: sentence}}, AdmissionProblem: word, Stopped: []plan.StoppedVersion{{Version: word, Message: sentence}},
 				Nodes:   []plan.Decision{{Node: "a", Phase: intent.Phase(word), Version: word, Target: word, Reason: plan.Reason(word), Message: sentence}},
 				Steps:   []plan.Step{{Node: "a", Act: intent.ActCordon, Message: word, Reason: plan.Reason(word)}},
 				Groups:  []plan.Group{{Name: word, After: []string{word}, Paused: &word, Window: plan.Window{Frozen: &word}}},
