@@ -2,6 +2,7 @@ package planted
 
 import (
 	"crypto/sha256"
+	"fmt"
 	"os/exec"
 	"slices"
 	"strings"
@@ -22,7 +23,10 @@ func Choose(bugs []Bug, which, root string) ([]Bug, error) {
 	case "all":
 		return bugs, nil
 	case "touched":
-		head, changed := changes(root)
+		head, changed, err := changes(root)
+		if err != nil {
+			fmt.Printf("left out: the bugs of changed files, as git doesn't know which these are: %s\n", err)
+		}
 		return touched(bugs, changed, head), nil
 	}
 	names := strings.Split(which, ",")
@@ -35,8 +39,8 @@ func Choose(bugs []Bug, which, root string) ([]Bug, error) {
 }
 
 // changes returns the commit that is checked out, and the files that were changed since the last tag, or since the 20th
-// commit before if that is nearer. In a clone without that history no file counts as changed.
-func changes(root string) (head string, changed []string) {
+// commit before if that is nearer. In a clone without that history no file counts as changed, and err says why.
+func changes(root string) (head string, changed []string, err error) {
 	git := func(args ...string) string {
 		out, err := exec.Command("git", append([]string{"-C", root}, args...)...).Output()
 		if err != nil {
@@ -49,7 +53,9 @@ func changes(root string) (head string, changed []string) {
 	if tag := git("describe", "--tags", "--abbrev=0", "HEAD~1"); tag != "" && git("rev-list", "--max-count=1", base, "^"+tag) == "" {
 		base = tag
 	}
-	return git("rev-parse", "HEAD"), strings.Fields(git("diff", "--name-only", base, "HEAD"))
+	head = git("rev-parse", "HEAD")
+	diff, err := exec.Command("git", "-C", root, "diff", "--name-only", base, "HEAD").Output()
+	return head, strings.Fields(string(diff)), errors.Wrapf(err, "git diff %s HEAD", base)
 }
 
 // touched are the bugs of files that were changed, at most so many, and an eighth of all. Which they are is drawn by the
@@ -60,16 +66,14 @@ func touched(bugs []Bug, changed []string, commit string) []Bug {
 		return string(sum[:])
 	}
 	order := slices.SortedFunc(slices.Values(bugs), func(a, b Bug) int { return strings.Compare(draw(a), draw(b)) })
-	eighth, left := order[:(len(order)+7)/8], most
+	eighth := order[:(len(order)+7)/8]
 	chosen := func(b Bug) bool {
 		return slices.ContainsFunc(eighth, func(e Bug) bool { return e.Name == b.Name })
 	}
-	out := slices.Clone(eighth)
-	for _, b := range order {
-		if left > 0 && !chosen(b) && slices.ContainsFunc(b.Hunks, func(h Hunk) bool { return slices.Contains(changed, h.File) }) {
-			out = append(out, b)
-			left--
-		}
-	}
-	return out
+	due := slices.DeleteFunc(slices.Clone(order), func(b Bug) bool {
+		return chosen(b) || !slices.ContainsFunc(b.Hunks, func(h Hunk) bool { return slices.Contains(changed, h.File) })
+	})
+	taken := due[:min(len(due), most)]
+	fmt.Printf("%d of %d bugs in changed files, and %d of all %d\n", len(taken), len(due), len(eighth), len(bugs))
+	return slices.Concat(eighth, taken)
 }
