@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"maps"
 	"slices"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
@@ -48,6 +47,7 @@ type Task struct {
 // Work is the order in which a plan is carried out, and what the results so far leave of it: slots are taken before the
 // first cordon and freed after the write that ends a disruption, so that a crash between any two tasks leaves a slot too
 // many and never one too few. A step whose task fails is left to the next plan; the others go on.
+// It is a plain value: copies are independent.
 type Work struct {
 	record bool
 	take   map[string]string
@@ -69,13 +69,6 @@ func NewWork(p Plan) *Work {
 		}
 	}
 	return w
-}
-
-// Clone returns a copy that goes its own way.
-func (w *Work) Clone() *Work {
-	c := *w
-	c.take, c.free = maps.Clone(w.take), slices.Clone(w.free)
-	return &c
 }
 
 // Next returns the next task; false: the plan is carried out. Each must be followed by Did.
@@ -151,7 +144,7 @@ func (w *Work) didStep(ok bool) {
 		return
 	}
 	if ok && step.FreesSlot {
-		w.free = append(w.free, step.UID)
+		w.free = append(slices.Clip(w.free), step.UID)
 	}
 	w.steps = w.steps[1:]
 }

@@ -111,8 +111,8 @@ func TestWorkIsCopied(t *testing.T) {
 		}
 	}
 	do(w, true, true, true)
-	c := w.Clone()
-	do(c, true, false)
+	c := *w
+	do(&c, true, false)
 	do(w, false, true)
 	task, _ := c.Next()
 	assert.DeepEqual(t, task.Free, []string{"1", "2", "3", "4"})

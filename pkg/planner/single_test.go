@@ -115,7 +115,7 @@ func TestSingleNodeIsLookedAt(t *testing.T) {
 	work := plan.NewWork(planner.Plan(fleetOf([]fleet.Node{node("a", draining)}, "a"), set))
 	task, more := work.Next()
 	assert.Assert(t, more && task.Kind == plan.TaskLook && task.Step.Before == plan.LookAlone)
-	refused := work.Clone()
+	refused := *work
 	refused.Did(false)
 	for task, more := refused.Next(); more; task, more = refused.Next() {
 		assert.Assert(t, task.Kind != plan.TaskWrite)

@@ -134,8 +134,7 @@ func (m *Model) planned(k planKey) uint32 {
 	out := planner.Plan(s, set)
 	m.coverage.plan(out)
 	out = m.steady(out)
-	w := plan.NewWork(out)
-	id := m.workOf(w)
+	id := m.workOf(*plan.NewWork(out))
 	m.plans[k] = id
 	return id
 }
@@ -232,8 +231,7 @@ func (m *Model) freeing(id uint32) uint32 {
 }
 
 // workOf returns the number of what is left of w. Two that lead to the same requests are one.
-func (m *Model) workOf(w *plan.Work) uint32 {
-	w = w.Clone()
+func (m *Model) workOf(w plan.Work) uint32 {
 	task, more := w.Next()
 	if !more {
 		return 0
@@ -242,7 +240,7 @@ func (m *Model) workOf(w *plan.Work) uint32 {
 	if task.Step.Node != "" {
 		out.node = int(task.Step.Node[1] - '1')
 	}
-	yes, no := w, w.Clone()
+	yes, no := w, w
 	yes.Did(true)
 	no.Did(false)
 	out.yes, out.no = m.workOf(yes), m.workOf(no)
