@@ -199,6 +199,10 @@ func (w *world) person(m *machine, f Fault) {
 			return
 		}
 		w.checks.tampered[string(n.UID)] = true
+		if g.key == marker.KeyActiveID || g.key == marker.KeyActionState {
+			// The answer is gone, and the host's record may be another command's by now: the agent may begin again.
+			clear(w.checks.of(n).failed)
+		}
 		old, had := n.Annotations[string(g.key)]
 		done = w.edit(m, func(n *corev1.Node) { n.Annotations[string(g.key)] = g.value })
 		uid := n.UID

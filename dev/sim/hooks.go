@@ -12,8 +12,13 @@ import (
 )
 
 // askTime is how long ago it may have been decided that hooks are asked when that is written: they have their time from
-// the decision on.
-const askTime = 30 * time.Second
+// the decision on. A write that takes longer than its controller waits for it adds up to 45 s.
+func (c *checks) askTime(n *corev1.Node) time.Duration {
+	if c.w.unreached[n.Name] != nil {
+		return 75 * time.Second
+	}
+	return 30 * time.Second
+}
 
 // hookKey is the annotation by which the hook of the simulated policies answers.
 const hookKey = "example.com/hook"
@@ -44,7 +49,7 @@ func (c *checks) hooksSilent(n *corev1.Node, p *controllerProcess) bool {
 	for _, h := range rulesOf(&p.decided.set, n).Hooks.BeforeUncordon {
 		// An answer that came after all that the process was shown is none to it.
 		answered := c.always(n, p.decided.shown, func(n *corev1.Node) bool { return n.Annotations[h.Annotation] == id })
-		if known && h.OnTimeout == policy.Abort && !answered && (c.anyJumped() || c.w.now.Sub(asked) >= h.Timeout-askTime) {
+		if known && h.OnTimeout == policy.Abort && !answered && (c.anyJumped() || c.w.now.Sub(asked) >= h.Timeout-c.askTime(n)) {
 			return true
 		}
 	}
@@ -61,7 +66,7 @@ func (c *checks) hooksAnswered(promise, actor, what string, hooks []policy.Hook,
 			continue
 		}
 		asked, known := c.of(n).hookIDs[id]
-		if waited := c.w.now.Sub(asked); h.OnTimeout == policy.Abort || !known || waited < h.Timeout-askTime && !c.anyJumped() {
+		if waited := c.w.now.Sub(asked); h.OnTimeout == policy.Abort || !known || waited < h.Timeout-c.askTime(n) && !c.anyJumped() {
 			c.w.violate(promise, "%s %s, and hook %s has not answered to %q within %s", actor, fmt.Sprintf(what, n.Name), h.Name, id, waited)
 		}
 	}
