@@ -328,7 +328,12 @@ func (w *world) hostFault(m *machine, f Fault) {
 		}
 		return
 	case "F21":
-		if h.Foreign(hostsim.Deactivate) == nil || h.Foreign(hostsim.Activate) == nil {
+		s := h.Snapshot()
+		if h.Foreign(hostsim.Deactivate) == nil {
+			// If the agent has looked for the last time before its reboot, the host comes back as if rolled back.
+			m.tried[s.Sets[s.Next].Version] = true
+			w.strike(f.Kind)
+		} else if h.Foreign(hostsim.Activate) == nil {
 			w.strike(f.Kind)
 		}
 		return
