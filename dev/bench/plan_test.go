@@ -46,8 +46,8 @@ func snapshot(b *testing.B, size int, set policy.Settings) fleet.Snapshot {
 	return s
 }
 
-// told is a snapshot whose nodes say already what they wait for.
-func told(s fleet.Snapshot, set policy.Settings) fleet.Snapshot {
+// noted is a snapshot whose nodes say already what they wait for.
+func noted(s fleet.Snapshot, set policy.Settings) fleet.Snapshot {
 	s.Nodes = slices.Clone(s.Nodes)
 	notes := map[string]*plan.Change{}
 	for _, step := range planner.Plan(s, set).Steps {
@@ -118,7 +118,7 @@ func BenchmarkPlan(b *testing.B) {
 	for name, set := range map[string]policy.Settings{"Default": plain, "Grouped": grouped(b), "ByHost": byHost()} {
 		for what, s := range map[string]fleet.Snapshot{"AtRest": rest, "AtRelease": release(rest, 2, false), "AllStaged": release(rest, 1, true)} {
 			b.Run(name+"/"+what, func(b *testing.B) {
-				s := told(s, set)
+				s := noted(s, set)
 				b.ReportAllocs()
 				steps := 0
 				for b.Loop() {
@@ -179,6 +179,6 @@ func (still) RecordVersions(_ context.Context, _, _ []string, _ time.Time) error
 }
 func (still) RecordPolicy(context.Context, time.Time) error     { panic("recorded that there is a policy") }
 func (still) Current() kube.PolicyState                         { return kube.PolicyState{Settings: policy.DefaultSettings()} }
-func (still) Notice(bool, string, string)                       { panic("told of something") }
-func (still) Event(string, string, bool, string, string)        { panic("told of something") }
-func (still) Once(string, string, string, bool, string, string) { panic("told of something") }
+func (still) Notice(bool, string, string)                       { panic("unexpected Event") }
+func (still) Event(string, string, bool, string, string)        { panic("unexpected Event") }
+func (still) Once(string, string, string, bool, string, string) { panic("unexpected Event") }

@@ -90,35 +90,35 @@ func TestHostFaults(t *testing.T) {
 				r.Trace(&trace, 0)
 				assert.Equal(t, r.Violation, "", "%s", trace.String())
 				assert.Equal(t, r.Updated, r.Nodes, "%s", trace.String())
-				told := toldOf(r)
+				shown := reasonsOf(r)
 				if len(c.reasons) == 0 {
 					// No reason is a warning.
-					for _, reason := range told {
+					for _, reason := range shown {
 						assert.Assert(t, !reason.Troubling() || reason == plan.ReasonEvictionBlocked, "users are warned of %s\n%s", reason, trace.String())
 					}
 				}
-				missing := slices.DeleteFunc(slices.Clone(c.reasons), func(r plan.Reason) bool { return slices.Contains(told, r) })
+				missing := slices.DeleteFunc(slices.Clone(c.reasons), func(r plan.Reason) bool { return slices.Contains(shown, r) })
 				if r.Struck[id] > 0 && len(missing) == 0 {
 					return
 				}
 				if try == tries {
-					t.Fatalf("in %d runs: struck %d times in the last one, and users can't read %v, but %v\n%s", tries, r.Struck[id], missing, told, trace.String())
+					t.Fatalf("in %d runs: struck %d times in the last one, and users can't read %v, but %v\n%s", tries, r.Struck[id], missing, shown, trace.String())
 				}
 			}
 		})
 	}
 }
 
-// toldOf are the reasons that users could read of any node.
-func toldOf(r sim.Result) []plan.Reason {
-	var told []plan.Reason
+// reasonsOf returns the reasons that users could read of any node.
+func reasonsOf(r sim.Result) []plan.Reason {
+	var shown []plan.Reason
 	for _, reasons := range r.Reasons {
 		for reason := range reasons {
-			if reason != "" && !slices.Contains(told, reason) {
-				told = append(told, reason)
+			if reason != "" && !slices.Contains(shown, reason) {
+				shown = append(shown, reason)
 			}
 		}
 	}
-	slices.Sort(told)
-	return told
+	slices.Sort(shown)
+	return shown
 }

@@ -64,8 +64,8 @@ type Cluster struct {
 	written map[string]write
 	// views by name are made anew only when the resourceVersion changes.
 	views map[string]fleet.Node
-	// toldNodes reports whether all nodes of the first list are in views; that the informer has them comes before that.
-	toldNodes func() bool
+	// nodesSynced reports whether all nodes of the first list are in views; that the informer has them comes before that.
+	nodesSynced func() bool
 }
 
 type write struct {
@@ -89,7 +89,7 @@ func NewCluster(c ClusterConfig) (*Cluster, error) {
 	if err != nil {
 		return nil, errors.Wrap(err, "watching nodes")
 	}
-	k.toldNodes = nodes.HasSynced
+	k.nodesSynced = nodes.HasSynced
 	changed := func() { c.Changed() }
 	if _, err := k.c.Agents.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(any) { changed() },
@@ -135,11 +135,11 @@ func (k *Cluster) Run(ctx context.Context) {
 }
 
 // Synced reports whether everything has been seen once.
-func (k *Cluster) Synced() bool { return k.toldNodes() && k.c.Agents.HasSynced() }
+func (k *Cluster) Synced() bool { return k.nodesSynced() && k.c.Agents.HasSynced() }
 
 // WaitForSync waits until everything has been seen once, or ctx ends.
 func (k *Cluster) WaitForSync(ctx context.Context) bool {
-	return cache.WaitForCacheSync(ctx.Done(), k.toldNodes, k.c.Agents.HasSynced)
+	return cache.WaitForCacheSync(ctx.Done(), k.nodesSynced, k.c.Agents.HasSynced)
 }
 
 func (k *Cluster) observe(obj any) {

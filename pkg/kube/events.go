@@ -46,12 +46,12 @@ func (e *Events) Notice(warning bool, reason, message string) {
 	e.recorder.Event(&corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: e.namespace, Name: PolicyConfigMap}, kind(warning), reason, printable(message))
 }
 
-// maxTold is how long the message of an Event may be, in bytes, by the newer API of Events and by the admission policy
+// maxMessage is how long the message of an Event may be, in bytes, by the newer API of Events and by the admission policy
 // update-operator-controller-creations, less what client-go puts before it once there are many of a kind.
-const maxTold = 1024 - len("(combined from similar events): ")
+const maxMessage = 1024 - len("(combined from similar events): ")
 
 // printable returns a message as it stands in an Event: it quotes nodes, hosts and the API server.
-func printable(message string) string { return plain.Line(message, maxTold) }
+func printable(message string) string { return plain.Line(message, maxMessage) }
 
 func onNode(name, uid string) *corev1.ObjectReference {
 	return &corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: name, UID: types.UID(uid)}

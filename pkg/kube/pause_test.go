@@ -11,7 +11,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
 
-// unwatched returns a Policy without watches, which the test tells of objects.
+// unwatched returns a Policy without watches, which the test gives objects to.
 func unwatched(t *testing.T) *Policy {
 	t.Helper()
 	informer := func(name string) Informer { return ConfigMapInformer(fake.NewClientset(), "bottlerocket", name) }
@@ -51,11 +51,11 @@ func TestPausesBesideThePolicy(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			p := unwatched(t)
-			p.tell(nil)
+			p.receive(nil)
 			if tc.policy != "" {
-				p.tell(policyMap(map[string]string{PolicyKey: tc.policy}))
+				p.receive(policyMap(map[string]string{PolicyKey: tc.policy}))
 			}
-			p.tellPauses(pauseMap(tc.pauses))
+			p.receivePauses(pauseMap(tc.pauses))
 			said := func(pause *policy.Pause) string {
 				if pause == nil {
 					return ""
@@ -73,11 +73,11 @@ func TestPausesBesideThePolicy(t *testing.T) {
 				}
 			}
 			// A policy that is gone leaves it in force.
-			if p.tell(nil); tc.fleet != "" && tc.policy != "" {
+			if p.receive(nil); tc.fleet != "" && tc.policy != "" {
 				assert.Assert(t, p.Current().Required().Settings.Pause != nil)
 			}
 			// The object is gone, and so are its pauses.
-			p.tellPauses(nil)
+			p.receivePauses(nil)
 			assert.Assert(t, p.Current().Settings.Pause == nil)
 		})
 	}
@@ -86,8 +86,8 @@ func TestPausesBesideThePolicy(t *testing.T) {
 // A pause of a group that the policy doesn't have is a warning, also for a policy that is only planned by.
 func TestPauseOfAnUnknownGroup(t *testing.T) {
 	p := unwatched(t)
-	p.tell(policyMap(map[string]string{PolicyKey: groups}))
-	p.tellPauses(pauseMap(`{"groups": {"canary": ` + moving + `, "canaries": ` + moving + `}}`))
+	p.receive(policyMap(map[string]string{PolicyKey: groups}))
+	p.receivePauses(pauseMap(`{"groups": {"canary": ` + moving + `, "canaries": ` + moving + `}}`))
 	assert.DeepEqual(t, p.Current().Warnings, []string{`ConfigMap update-pause pauses group "canaries", which the policy doesn't have`})
 	assert.Equal(t, len(p.Current().With(policy.DefaultSettings()).Warnings), 2, "the defaults have neither group")
 }
@@ -109,8 +109,8 @@ func TestUnreadablePauses(t *testing.T) {
 		_, err := ReadPauses(tc.data)
 		assert.ErrorContains(t, err, tc.says)
 		p := unwatched(t)
-		p.tell(nil)
-		p.tellPauses(&corev1.ConfigMap{Data: tc.data})
+		p.receive(nil)
+		p.receivePauses(&corev1.ConfigMap{Data: tc.data})
 		assert.Equal(t, p.Current().Settings.Pause.Reason, "what can't be read counts as a pause: "+err.Error()+
 			": correct it, or delete the ConfigMap to end its pauses (in ConfigMap update-pause)")
 	}

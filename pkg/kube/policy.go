@@ -75,10 +75,10 @@ type Policy struct {
 	paused *policy.Pause
 	// pauses are those of PauseConfigMap.
 	pauses Pauses
-	// told reports whether the watch of the policy said anything yet, and toldPauses whether that of the pauses did.
-	told, toldPauses bool
-	acknowledged     map[string]bool
-	warnings         []string
+	// policyReceived reports whether the watch has shown anything of the policy yet, pausesReceived the same of the pauses.
+	policyReceived, pausesReceived bool
+	acknowledged                   map[string]bool
+	warnings                       []string
 }
 
 // NewPolicy returns a Policy that watches nothing yet: until it has, there is none.
@@ -87,10 +87,10 @@ func NewPolicy(c PolicyConfig) (*Policy, error) {
 	for _, w := range []struct {
 		what     string
 		informer Informer
-		tell     func(obj any)
-	}{{"the policy", c.Policy, p.tell}, {"pauses", c.Pauses, p.tellPauses}, {"what is acknowledged", c.Acknowledged, p.acknowledge}} {
+		receive  func(obj any)
+	}{{"the policy", c.Policy, p.receive}, {"pauses", c.Pauses, p.receivePauses}, {"what is acknowledged", c.Acknowledged, p.acknowledge}} {
 		if _, err := w.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-			AddFunc: w.tell, UpdateFunc: func(_, obj any) { w.tell(obj) }, DeleteFunc: func(any) { w.tell(nil) },
+			AddFunc: w.receive, UpdateFunc: func(_, obj any) { w.receive(obj) }, DeleteFunc: func(any) { w.receive(nil) },
 		}); err != nil {
 			return nil, errors.Wrap(err, "watching "+w.what)
 		}
@@ -115,10 +115,10 @@ func (p *Policy) WaitForSync(ctx context.Context) bool {
 	stands, pauses := only(p.c.Policy), only(p.c.Pauses)
 	p.mu.Lock()
 	// What the watch has shown since is newer than the list, and than the absence of an object in it.
-	if !p.told {
+	if !p.policyReceived {
 		p.keep(stands)
 	}
-	if !p.toldPauses {
+	if !p.pausesReceived {
 		p.pauses = pausesOf(pauses)
 	}
 	p.mu.Unlock()
@@ -184,9 +184,9 @@ func decodePolicy(config *corev1.ConfigMap, defaults policy.Settings) (policy.Se
 // policyProblem is the message about a policy that can't be read.
 func policyProblem(err error) string { return "ConfigMap " + PolicyConfigMap + ": " + err.Error() }
 
-func (p *Policy) tell(obj any) {
+func (p *Policy) receive(obj any) {
 	p.mu.Lock()
-	p.told = true
+	p.policyReceived = true
 	p.keep(obj)
 	p.mu.Unlock()
 	p.c.Changed()
@@ -212,9 +212,9 @@ func (p *Policy) keep(obj any) {
 	p.set, p.good = set, true
 }
 
-func (p *Policy) tellPauses(obj any) {
+func (p *Policy) receivePauses(obj any) {
 	p.mu.Lock()
-	p.toldPauses = true
+	p.pausesReceived = true
 	p.pauses = pausesOf(obj)
 	p.mu.Unlock()
 	p.c.Changed()

@@ -109,7 +109,7 @@ func TestPauseInAPolicyWithAMistake(t *testing.T) {
 		{"version: 1\nmaxUnavailabel: 3\n", "moved (in ConfigMap update-policy)"},
 		{"version: 1\nmaxUnavailable: 3\n", ""},
 	} {
-		p.tell(policyMap(map[string]string{PolicyKey: step.text}))
+		p.receive(policyMap(map[string]string{PolicyKey: step.text}))
 		now, reason := p.Current().Settings, ""
 		if now.Pause != nil {
 			reason = now.Pause.Reason

@@ -29,7 +29,7 @@ func (p *plugin) ask(ctx context.Context, client kubernetes.Interface, by *polic
 	var out plan.Plan
 	pod, err := p.leader(ctx, client)
 	if err != nil {
-		return out, errors.WithMessage(err, "only the leading controller can tell its plan")
+		return out, errors.WithMessage(err, "only the leading controller can show its plan")
 	}
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()

@@ -23,7 +23,7 @@ import (
 
 // Where the leader can't be asked, plan says in one line what is missing, and guesses nothing.
 func TestPlanSaysWhatIsMissing(t *testing.T) {
-	only := "only the leading controller can tell its plan: "
+	only := "only the leading controller can show its plan: "
 	asking := func(c *cluster) string { return "asking pod " + c.namespace + "/controller-1 for its plan: " }
 	for _, tc := range []struct {
 		name string

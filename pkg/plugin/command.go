@@ -71,7 +71,7 @@ func (p *plugin) config() (*rest.Config, error) {
 	if err != nil {
 		return nil, errors.WithMessage(err, "reading the kubeconfig")
 	}
-	c.WarningHandler = &warnings{out: p.ErrOut, told: map[string]bool{}}
+	c.WarningHandler = &warnings{out: p.ErrOut, printed: map[string]bool{}}
 	c.UserAgent = "kubectl-bottlerocket/" + telemetry.Version
 	// As kubectl's own: a command makes a few requests, or one for each node that it is given.
 	c.QPS, c.Burst = 50, 300
@@ -80,17 +80,17 @@ func (p *plugin) config() (*rest.Config, error) {
 
 // warnings prints what the API server warns of, once.
 type warnings struct {
-	out  io.Writer
-	mu   sync.Mutex
-	told map[string]bool
+	out     io.Writer
+	mu      sync.Mutex
+	printed map[string]bool
 }
 
 // HandleWarningHeader is for rest.WarningHandler.
 func (w *warnings) HandleWarningHeader(code int, _, text string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if code == 299 && text != "" && !w.told[text] {
-		w.told[text] = true
+	if code == 299 && text != "" && !w.printed[text] {
+		w.printed[text] = true
 		warn(w.out, []string{text})
 	}
 }

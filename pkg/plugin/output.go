@@ -130,8 +130,8 @@ func warn(out io.Writer, notes []string) {
 	}
 }
 
-// tell prints lines.
-func tell(out io.Writer, lines []string) {
+// printLines prints lines.
+func printLines(out io.Writer, lines []string) {
 	for _, l := range lines {
 		fmt.Fprintln(out, line(l))
 	}

@@ -13,7 +13,7 @@ import (
 // printPlan prints a plan as text: what holds for all, then what starts, then what waits.
 func printPlan(p *plan.Plan, out io.Writer, wide bool) error {
 	fmt.Fprintf(out, "Plan of %s by %s\n", moment(p.Time), line(p.Policy))
-	tell(out, append(p.Counts(), p.Troubles()...))
+	printLines(out, append(p.Counts(), p.Troubles()...))
 	for _, part := range []func(*plan.Plan, *table, bool){printBudgets, printGroups, printStarts, printWaits} {
 		fmt.Fprintln(out)
 		t := newTable(out)

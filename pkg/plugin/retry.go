@@ -47,11 +47,11 @@ func (p *plugin) retry(ctx context.Context, dry *dryRun, names []string) error {
 	for _, n := range nodes {
 		_, failed := n.Annotations[string(marker.KeyFailure)]
 		if report, _ := marker.DecodeReport(n.Annotations); !failed && report.Reason != marker.ReasonUnrequestedActivation {
-			warn(p.ErrOut, []string{fmt.Sprintf("no failure of node %q is remembered: it needn't be told to try again", n.Name)})
+			warn(p.ErrOut, []string{fmt.Sprintf("node %q has no recorded failure: there is nothing to retry", n.Name)})
 			p.did("node/"+n.Name, "unchanged", dry)
 			continue
 		}
-		if err := p.annotate(ctx, client, n, marker.KeyRetry, new(""), "told to retry", dry); err != nil {
+		if err := p.annotate(ctx, client, n, marker.KeyRetry, new(""), "will be retried", dry); err != nil {
 			return err
 		}
 	}

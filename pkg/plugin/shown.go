@@ -14,7 +14,7 @@ type shown struct {
 	*plugin
 	o       *statusOptions
 	before  map[string]Status
-	told    []string
+	printed []string
 	table   *table
 	printer printers.ResourcePrinter
 }
@@ -58,8 +58,8 @@ func (s *shown) changes(fleet *snapshot) error {
 
 // news prints what wasn't so at the last look.
 func (s *shown) news(notes []string) {
-	warn(s.ErrOut, slices.DeleteFunc(slices.Clone(notes), func(note string) bool { return slices.Contains(s.told, note) }))
-	s.told = notes
+	warn(s.ErrOut, slices.DeleteFunc(slices.Clone(notes), func(note string) bool { return slices.Contains(s.printed, note) }))
+	s.printed = notes
 }
 
 func (s *shown) print(now time.Time, node Status) error {

@@ -148,7 +148,7 @@ func (p *plugin) status(ctx context.Context, o *statusOptions) error {
 	if err := t.w.Flush(); err != nil {
 		return err
 	}
-	tell(p.ErrOut, []string{phases(items)})
+	printLines(p.ErrOut, []string{phases(items)})
 	return nil
 }
 
