@@ -48,8 +48,8 @@ const (
 	ReasonKey Reason = "KeyNotAllowed"
 	// ReasonValue: a value can't be read back, or exceeds its limits.
 	ReasonValue Reason = "ValueNotAllowed"
-	// ReasonIntent: the answer is to another intent than the node's present one.
-	ReasonIntent Reason = "NotTheStandingIntent"
+	// ReasonIntent: the answer is to another intent than the node's current one.
+	ReasonIntent Reason = "NotTheCurrentIntent"
 	// ReasonUntil: the intent is too old to begin.
 	ReasonUntil Reason = "IntentExpired"
 	// ReasonPaused: nothing begins on a paused node.

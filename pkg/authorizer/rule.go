@@ -93,7 +93,7 @@ func judgeValues(p Patch, after map[string]string) *Refusal {
 			}
 		}
 		if k == string(marker.KeyActivatedID) && *v != after[string(marker.KeyIntentID)] {
-			return refuse(ReasonIntent, "annotation %q must name the node's present intent", k)
+			return refuse(ReasonIntent, "annotation %q must name the node's current intent", k)
 		}
 		if slices.Contains(flagKeys, marker.Key(k)) && *v != "true" && *v != "false" {
 			return refuse(ReasonValue, "annotation %q is neither true nor false", k)
@@ -136,7 +136,7 @@ func judgeAnswer(w Write, after map[string]string) *Refusal {
 	}
 	report, problems := marker.DecodeReport(after)
 	if report.ActiveID != i.ID {
-		return refuse(ReasonIntent, "annotation %q must name the node's present intent, %q", marker.KeyActiveID, i.ID)
+		return refuse(ReasonIntent, "annotation %q must name the node's current intent, %q", marker.KeyActiveID, i.ID)
 	}
 	if len(problems) > 0 {
 		return refuse(ReasonValue, "annotation %s", problems[0])

@@ -235,7 +235,7 @@ func situation(annotations map[string]string, answered, node string, s marker.St
 	case "too late":
 		w.Now = noon.Add(time.Hour)
 	case "paused":
-		live = with(live, string(marker.KeyPaused), "hands off")
+		live = with(live, string(marker.KeyPaused), "maintenance")
 	case "uncordoned":
 		w.Live.Unschedulable = false
 	}
