@@ -83,7 +83,7 @@ func TestCommandThatIsRefusedForGoodIsAnErrorWithTheHostsWord(t *testing.T) {
 			spy.startErr[next.CommandPrepare] = &platform.RefusedError{Command: next.CommandPrepare, Why: why, Body: "not now"}
 			w.want(marker.ActionPrepareUpdate, "")
 			w.until("error", w.answered(marker.StateError))
-			assert.Equal(t, w.node.report().Message, "preparing 1.27.0: the host refused the command: not now")
+			assert.Equal(t, w.node.report().Message, "staging 1.27.0: the host refused the command: not now")
 		})
 	}
 }

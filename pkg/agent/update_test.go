@@ -75,7 +75,7 @@ func TestStageLost(t *testing.T) {
 	w.until("error", w.answered(marker.StateError))
 	w.rest()
 	assert.Equal(t, w.commands(hostsim.Prepare), prepares, "never staged again of its own accord")
-	assert.Equal(t, w.node.report().Message, "the prepared update is gone: the host was rebooted, or another program changed it")
+	assert.Equal(t, w.node.report().Message, "the staged update is gone: the host was rebooted, or another program changed it")
 }
 
 func TestRolledBack(t *testing.T) {
@@ -116,7 +116,7 @@ func TestFailedPrepareEndsInAnErrorWithTheHostsWord(t *testing.T) {
 	w.want(marker.ActionPrepareUpdate, "")
 	w.until("error", w.answered(marker.StateError))
 	assert.Equal(t, w.node.report().Message,
-		"preparing 1.27.0: Failed writing update data to disk: Failed to read from HTTP response: error decoding response body")
+		"staging 1.27.0: Failed writing update data to disk: Failed to read from HTTP response: error decoding response body")
 }
 
 func TestFailedActivationEndsInAnErrorWithoutAReboot(t *testing.T) {

@@ -39,7 +39,7 @@ func FuzzDecode(f *testing.F) {
 	add := f.Add // vet counts arguments, but not those of a slice
 	seed := func(present uint32, changes ...string) {
 		a := disrupted()
-		a[string(KeyPaused)], a[string(KeyRetry)], a[string(KeyMessage)] = "maintenance", "", "preparing 1.27.0: no space"
+		a[string(KeyPaused)], a[string(KeyRetry)], a[string(KeyMessage)] = "maintenance", "", "staging 1.27.0: no space"
 		for i := 0; i < len(changes); i += 2 {
 			a[changes[i]] = changes[i+1]
 		}

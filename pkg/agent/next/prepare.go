@@ -65,7 +65,7 @@ func confirm(v View, answer marker.State) Step {
 	case answer == marker.StateReady:
 		return keepPrepared(v)
 	case !isStaged(v):
-		return report(marker.StateError, "%s", preparedIsGone)
+		return report(marker.StateError, "%s", stagedIsGone)
 	case asked && h.Last.Timestamp != v.Asked.Before && chosen(h, target):
 		return report(marker.StateReady, "")
 	case asked && h.Last.Timestamp != v.Asked.Before && h.Last.OfRepository && v.Now.Add(lastTry).Before(v.Intent.Until):
@@ -116,12 +116,12 @@ func chosen(h Host, target string) bool {
 // keepPrepared returns the step after `ready`: an error once what was prepared is gone.
 func keepPrepared(v View) Step {
 	if v.Report.BootID != v.Host.BootID || !recorded(v.Host, v.Intent.Target) {
-		return report(marker.StateError, "%s", preparedIsGone)
+		return report(marker.StateError, "%s", stagedIsGone)
 	}
 	return keepFresh(v)
 }
 
-const preparedIsGone = "the prepared update is gone: the host was rebooted, or another program changed it"
+const stagedIsGone = "the staged update is gone: the host was rebooted, or another program changed it"
 
 // isStaged reports whether the target is staged: by the host's record, and by one of two proofs that it was written.
 func isStaged(v View) bool {
@@ -158,11 +158,11 @@ func unproven(v View, died bool) Step {
 	h, target := v.Host, v.Intent.Target
 	switch {
 	case died:
-		return report(marker.StateError, "preparing %s: %s", target, noRecord(v.Asked))
+		return report(marker.StateError, "staging %s: %s", target, noRecord(v.Asked))
 	case !h.Last.Success:
-		return report(marker.StateError, "preparing %s: %s", target, problem(h))
+		return report(marker.StateError, "staging %s: %s", target, problem(h))
 	case h.Last.Started == "":
-		return report(marker.StateError, "preparing %s: the host wrote nothing", target)
+		return report(marker.StateError, "staging %s: the host wrote nothing", target)
 	}
-	return report(marker.StateError, "preparing %s: the host wrote %s, its choice has changed", target, h.Last.Started)
+	return report(marker.StateError, "staging %s: the host wrote %s, its choice has changed", target, h.Last.Started)
 }
