@@ -33,7 +33,8 @@ type OnTimeout string
 
 // The ways on.
 const (
-	// Abort: before the reboot the node is given back, and it is counted; after it the node stays cordoned, and is Lost.
+	// Abort: before the reboot the node is uncordoned and its attempt ends as failed; after it the node stays cordoned and
+	// is Lost.
 	Abort OnTimeout = "abort"
 	// Ignore goes on.
 	Ignore OnTimeout = "ignore"

@@ -85,7 +85,7 @@ type Rules struct {
 
 // Draining is how a node is drained.
 type Draining struct {
-	// Drain is how long a drain may take: past it the node is given back, and never rebooted. Default 30 min.
+	// Drain is how long a drain may take: past it the node is uncordoned, and not rebooted. Default 30 min.
 	Drain time.Duration `yaml:"timeout"`
 	// Eviction is how the pods are taken off a node.
 	Eviction Eviction `yaml:",inline"`
@@ -141,9 +141,9 @@ type Ending string
 
 // The endings.
 const (
-	// Finish lets it go on to its end.
+	// Finish lets a node go on to the end of its attempt.
 	Finish Ending = "finish"
-	// Return gives it back; nothing is counted as a failure.
+	// Return uncordons it and ends its attempt; nothing is counted as a failure.
 	Return Ending = "return"
 )
 

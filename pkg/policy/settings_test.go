@@ -92,7 +92,7 @@ func TestSettings(t *testing.T) {
 		{"no deadline to return", func(s *policy.Settings) { s.Deadlines.Return = 0 }, "deadlines.return is 0s", nil},
 		{"no wait after a failure", func(s *policy.Settings) { s.RetryBase = 0 }, "retry.base is 0s", nil},
 		{"waits that shrink", func(s *policy.Settings) { s.RetryMax = s.RetryBase - 1 }, "retry.max is 9m59.999999999s, less than retry.base", []string{"retry.base"}},
-		{"hands off back in time", func(s *policy.Settings) { s.PauseAfterUncordon = -1 }, "pauseAfterUncordon is -1ns", nil},
+		{"a pause after an uncordon that is negative", func(s *policy.Settings) { s.PauseAfterUncordon = -1 }, "pauseAfterUncordon is -1ns", nil},
 		{"a value of any length", func(s *policy.Settings) { s.Ungrouped = policy.Ungrouped(strings.Repeat("x", 999)) }, `ungrouped is "xxx`, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

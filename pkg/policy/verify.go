@@ -12,7 +12,7 @@ type Verify struct {
 	// Deadline is how long pods and workloads are waited for. Default 10 min.
 	Deadline time.Duration `yaml:"deadline"`
 	// OnWorkloads is what becomes of a node when the workloads that it had are less Ready than before, by the deadline.
-	// Default Abandon.
+	// Default FailOnWorkloads.
 	OnWorkloads OnWorkloads `yaml:"onWorkloads" words:"fail,ignore"`
 }
 
