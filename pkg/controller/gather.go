@@ -70,7 +70,7 @@ func (t *Term) gatherState(ctx context.Context, s *fleet.Snapshot) (hadPolicy bo
 
 // watch adds since when this process has seen nodes in a state whose beginning no Node shows. The caller holds t.mu.
 func (t *Term) watch(s *fleet.Snapshot) {
-	away, deaf := map[string]time.Time{}, map[string]time.Time{}
+	away, agentLost := map[string]time.Time{}, map[string]time.Time{}
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
 		if (n.Unschedulable || !n.Ready) && !n.Disrupted() {
@@ -79,11 +79,11 @@ func (t *Term) watch(s *fleet.Snapshot) {
 		}
 		// While the node itself isn't Ready, none of its pods is called so.
 		if n.Disrupted() && n.Ready && !n.AgentReady {
-			n.AgentLostSince = since(t.deaf, n.UID, s.Now)
-			deaf[n.UID] = n.AgentLostSince
+			n.AgentLostSince = since(t.agentLost, n.UID, s.Now)
+			agentLost[n.UID] = n.AgentLostSince
 		}
 	}
-	t.away, t.deaf = away, deaf
+	t.away, t.agentLost = away, agentLost
 }
 
 // since is when something was seen first; now if it wasn't yet.

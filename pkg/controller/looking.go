@@ -71,7 +71,7 @@ func (t *Term) askAlerts(ctx context.Context) {
 	begin(t, t.alerts, wholeFleet, time.Time{}, func() func(*work[fleet.Alerts]) {
 		found := &fleet.Alerts{URL: set.URL, Query: set.Query}
 		var err error
-		if found.Standing, err = t.c.Alerts.Ask(ctx, set.URL, set.Query); err != nil {
+		if found.Active, err = t.c.Alerts.Ask(ctx, set.URL, set.Query); err != nil {
 			found.Failed = err.Error()
 		}
 		found.At = t.c.Now()

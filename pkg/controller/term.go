@@ -59,8 +59,8 @@ type Term struct {
 	writing   works[fleet.WriteTrouble]
 	conflicts map[string]*conflicts
 	wrote     []plan.Step
-	// deaf is since when it has seen no Ready agent on a node that the operator holds, by UID.
-	deaf map[string]time.Time
+	// agentLost is since when it has seen no Ready agent on a node that the operator holds, by UID.
+	agentLost map[string]time.Time
 
 	// announced are the last Events about what nodes wait for, by UID, and retry is the pause after a pass that
 	// could not be finished. Only the passing goroutine touches them.

@@ -42,9 +42,9 @@ type Alerts struct {
 	// At is when the query was made.
 	At         time.Time
 	URL, Query string
-	// Standing are the pending and firing alerts, by name. Failed is a sentence on why they are not known.
-	Standing []Alert
-	Failed   string
+	// Active are the pending and firing alerts, by name. Failed is a sentence on why they are not known.
+	Active []Alert
+	Failed string
 }
 
 // Alert is one alert. Pending: it has not stood for long enough to fire.

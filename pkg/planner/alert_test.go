@@ -20,12 +20,12 @@ func TestAlerts(t *testing.T) {
 	said := func(ago time.Duration, names ...string) *fleet.Alerts {
 		a := &fleet.Alerts{At: now.Add(-ago), URL: url}
 		for _, n := range names {
-			a.Standing = append(a.Standing, fleet.Alert{Name: n})
+			a.Active = append(a.Active, fleet.Alert{Name: n})
 		}
 		return a
 	}
 	pending := said(time.Second, "NodeDown")
-	pending.Standing[0].Pending = true
+	pending.Active[0].Pending = true
 	failed := said(time.Second)
 	failed.Failed = "no route to host"
 	elsewhere := said(time.Second)
@@ -104,9 +104,9 @@ func TestAlertsAreNamed(t *testing.T) {
 	s := fleetOf([]fleet.Node{node("a", offered(v2))})
 	s.Alerts = &fleet.Alerts{At: now, URL: set.Alerts.URL}
 	for names, want := range map[string]string{"A B C": "A, B, C", "A A B": "A, B", "A B C D": "A, B, C and others"} {
-		s.Alerts.Standing = nil
+		s.Alerts.Active = nil
 		for _, name := range strings.Fields(names) {
-			s.Alerts.Standing = append(s.Alerts.Standing, fleet.Alert{Name: name})
+			s.Alerts.Active = append(s.Alerts.Active, fleet.Alert{Name: name})
 		}
 		got, _ := find(t, planner.Plan(s, set), "a")
 		assert.Equal(t, got.Message.Waiting(got.Reason, now).Message, "1.2.0 is available; alerts are firing: "+want+" (at 2026-09-20 10:00:00 UTC)")

@@ -149,7 +149,7 @@ func TestConfirmationComesLast(t *testing.T) {
 	}
 	free := found(time.Second, fleet.ObstacleNone, -time.Second)
 	alarmed := staged(free)
-	alarmed.Alerts = &fleet.Alerts{At: now, URL: "http://prometheus", Standing: []fleet.Alert{{Name: "NodeDown"}}}
+	alarmed.Alerts = &fleet.Alerts{At: now, URL: "http://prometheus", Active: []fleet.Alert{{Name: "NodeDown"}}}
 	for _, tc := range []struct {
 		name string
 		s    fleet.Snapshot

@@ -159,7 +159,7 @@ func (c *choices) fleet() fleet.Snapshot {
 	case 1:
 		s.Alerts = &fleet.Alerts{At: now, URL: "http://prometheus"}
 	case 2:
-		s.Alerts = &fleet.Alerts{At: now, URL: "http://prometheus", Standing: []fleet.Alert{{Name: "NodeDown"}}}
+		s.Alerts = &fleet.Alerts{At: now, URL: "http://prometheus", Active: []fleet.Alert{{Name: "NodeDown"}}}
 	}
 	return s
 }

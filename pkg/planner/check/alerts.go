@@ -31,7 +31,7 @@ func Alerts(set *policy.Alerts, a *fleet.Alerts, now time.Time) plan.Refusal {
 		return plan.Refusal{Reason: plan.ReasonAlertsUnknown, Again: again,
 			Message: plan.Messagef("which alerts fire is not known, so nothing starts: %s", a.Failed).Dated().Until(again)}
 	}
-	names := keeping(set, a.Standing)
+	names := keeping(set, a.Active)
 	if len(names) == 0 {
 		return plan.Refusal{}
 	}

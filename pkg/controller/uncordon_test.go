@@ -54,7 +54,7 @@ func (f *testFleet) slots() string {
 	return state.Data["slots"]
 }
 
-// A node that a user uncordons in the middle of its drain is given back at once: no failure is counted, an Event says
+// The attempt of a node that a user uncordons in the middle of its drain ends at once: no failure is counted, an Event says
 // why, others go on, and it is left alone for a while before its turn comes again (S5, S9).
 func TestUncordonedInTheMiddleOfADrain(t *testing.T) {
 	f := newFleet(t, "a", "b")
