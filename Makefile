@@ -149,6 +149,7 @@ check: ## Check format, go.mod, the manifest and the shape of the code, and find
 	bin/staticcheck ./...
 	go vet -vettool=$(CURDIR)/bin/lint ./...
 	go test -count=1 -short ./dev/architecture ./dev/manifest
+	go test -count=1 -short -run 'TestDocs|TestEveryFieldIsDocumented' ./pkg/plugin ./pkg/policy/file
 
 .PHONY: image
 image: ## Build the image IMAGE without a container engine, for amd64 and arm64, into bin/image.tar, an OCI archive

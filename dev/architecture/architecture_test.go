@@ -36,6 +36,11 @@ func TestThisRepository(t *testing.T) {
 		none(t, wrong)
 	})
 	t.Run("documented", func(t *testing.T) { none(t, Documented(all)) })
+	t.Run("sizes", func(t *testing.T) {
+		wrong, err := Sizes(all)
+		assert.NilError(t, err)
+		none(t, wrong)
+	})
 	t.Run("names", func(t *testing.T) { none(t, Names(all)) })
 	t.Run("top level", func(t *testing.T) {
 		entries, err := os.ReadDir(root)
@@ -166,6 +171,8 @@ func TestChecksCanFail(t *testing.T) {
 		Package{ImportPath: Module + "/pkg/a", Name: "a", GoFiles: []string{"utils.go"}},
 		Package{ImportPath: Module + "/pkg/a", Name: "a", TestGoFiles: []string{"helper_test.go"}},
 	)
+	none(t, sizes("a.go", "// Short.\nvar long = \""+strings.Repeat("x", 200)+"\"\n"))
+	assert.Equal(t, len(sizes("a.go", "\t// "+strings.Repeat("x", 120)+strings.Repeat("\n", 600))), 2)
 	none(t, TopLevel([]string{"cmd", "README.md", ".ci", ".gitignore"}))
 	assert.Equal(t, len(TopLevel([]string{"cmd", "vendor", "scratch.txt"})), 2)
 }

@@ -5,10 +5,13 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/pkg/errors"
 )
@@ -192,6 +195,44 @@ func Documented(all []Package) []string {
 		case p.Name != "main" && !slices.Contains(p.GoFiles, "doc.go"):
 			wrong = append(wrong, p.Folder()+" has no doc.go")
 		}
+	}
+	return wrong
+}
+
+const (
+	// maxColumns is how many columns a comment takes at most, and maxLines how many lines a file has.
+	maxColumns = 120
+	maxLines   = 600
+)
+
+// Sizes: what is read in the product fits a screen, and one sitting.
+func Sizes(all []Package) ([]string, error) {
+	var wrong []string
+	for _, p := range all {
+		if !under(p.Folder(), "pkg") && !under(p.Folder(), "cmd") {
+			continue
+		}
+		for _, file := range p.sources() {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				return nil, errors.Wrap(err, "reading source")
+			}
+			wrong = append(wrong, sizes(p.Folder()+"/"+filepath.Base(file), string(text))...)
+		}
+	}
+	return wrong, nil
+}
+
+func sizes(file, text string) []string {
+	var wrong []string
+	lines := strings.Split(text, "\n")
+	for i, l := range lines {
+		if strings.HasPrefix(strings.TrimSpace(l), "//") && utf8.RuneCountInString(l) > maxColumns {
+			wrong = append(wrong, fmt.Sprintf("%s:%d: the comment takes more than %d columns", file, i+1, maxColumns))
+		}
+	}
+	if len(lines) > maxLines {
+		wrong = append(wrong, fmt.Sprintf("%s has more than %d lines", file, maxLines))
 	}
 	return wrong
 }

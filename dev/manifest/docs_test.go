@@ -308,6 +308,10 @@ func TestDocsTargets(t *testing.T) {
 		assert.Check(t, strings.Contains(row, time), "%s: %s", lane, row)
 	}
 	for _, of := range append(pages(t), ".ci/run", "dev/evidence.sh") {
+		for _, m := range regexp.MustCompile(`go (?:test|run)[^\n]*? \./([a-z][a-z0-9/-]*)`).FindAllStringSubmatch(page(t, of), -1) {
+			_, err := os.Stat(inRepository(m[1]))
+			assert.Check(t, err, "%s: go test or run ./%s", of, m[1])
+		}
 		for _, m := range regexp.MustCompile("(?m)(?:^|`|step |' )make((?: [a-z][a-z0-9-]*)+)").FindAllStringSubmatch(page(t, of), -1) {
 			for _, target := range strings.Fields(m[1]) {
 				assert.Check(t, targets[target], "%s: make %s", of, target)

@@ -6,12 +6,12 @@
 //
 // It promises:
 //
-//   - The next step is next.Decide's decision alone. Turn takes one and carries it out; it starts no goroutine and never
-//     waits, so a simulation can run it. Run adds the watch and the timers.
+//   - The next step is next.Decide's decision alone. Turn takes one and carries it out; it starts no goroutine and
+//     never waits, so a simulation can run it. Run adds the watch and the timers.
 //   - It may die at any line. All state that matters is on the node or on the host; its memory only saves time.
 //   - Before it changes the host for an intent, `busy` for that intent was accepted from this process.
-//   - It writes only what differs, with the resource version of what it decided from; at rest it sends no request but its
-//     watch and a rare live look.
+//   - It writes only what differs, with the resource version of what it decided from; at rest it sends no request but
+//     its watch and a rare live look.
 //   - A failure of the proxy or the host leads to growing pauses, never to an exit. The one exception is
 //     ErrSocketReplaced.
 package agent

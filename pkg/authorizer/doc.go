@@ -11,12 +11,12 @@
 //	limit.go     the rate of one agent's requests; connection.go: connections
 //	serve.go     TLS, limits, timeouts and shutdown; certificate/: the serving certificate
 //
-// It imports client-go, the pure packages, pkg/kube and telemetry, and no loop. It promises S4: an agent can write only
-// its own Node's report, only as an answer to the Node's present intent, and only from what it saw there. The proxy
-// reads the Node live for that, and its write carries the resourceVersion that it judged, so nothing changes in
-// between. Each request to the API server is composed from what was judged: no header, no query and no byte of a body
-// is passed through. The proxy never retries for an agent. A revoked token opens nothing 20 s later, and its watches
-// end within a minute; the same holds for a Node that is gone.
+// It imports client-go, marker, plain, connlimit, kube/access and telemetry: nothing of policies and plans, and no
+// loop. It promises S4: an agent can write only its own Node's report, only as an answer to the Node's present intent,
+// and only from what it saw there. The proxy reads the Node live for that, and its write carries the resourceVersion
+// that it judged, so nothing changes in between. Each request to the API server is composed from what was judged: no
+// header, no query and no byte of a body is passed through. The proxy never retries for an agent. A revoked token opens
+// nothing 20 s later, and its watches end within a minute; the same holds for a Node that is gone.
 //
 // No client without a good token keeps agents out: its connections and token reviews have limits of their own. A
 // token's claims and its signature are no proof; the proxy uses them only to refuse early, and to review tokens that

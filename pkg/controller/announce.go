@@ -58,7 +58,8 @@ type announced struct {
 // warnAfter is how long a reason that often passes by itself holds before a warning is written.
 const warnAfter = 5 * time.Minute
 
-// announceWaits writes an Event, once, about a troubling reason that no step has an Event of, and a warning if it lasts.
+// announceWaits writes an Event, once, about a troubling reason that no step has an Event of, and a warning if it
+// lasts.
 func (t *Term) announceWaits(out plan.Plan, now time.Time) {
 	next := make(map[string]announced, len(t.announced))
 	for _, n := range out.Nodes {

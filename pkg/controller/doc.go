@@ -1,4 +1,4 @@
-// Package controller is the controller's loop: gather a snapshot, let policy plan on it, carry the plan out.
+// Package controller is the controller's loop: gather a snapshot, let the planner plan on it, carry the plan out.
 //
 // It imports the pure packages, the edges kube, drain and alert, telemetry and client-go's leader election, and
 // never the agent. It promises that it decides nothing itself, that a step which can't be carried out

@@ -48,8 +48,8 @@ func (t *Term) drain(ctx context.Context, s fleet.Snapshot, step plan.Step) {
 	})
 }
 
-// stillDisrupted looks live: a watch that lags shows nodes as drained by the operator that were uncordoned since, or made
-// again under the same name, and whose pods must not be evicted any more.
+// stillDisrupted looks live: a watch that lags shows nodes as drained by the operator that were uncordoned since, or
+// made again under the same name, and whose pods must not be evicted any more.
 func (t *Term) stillDisrupted(ctx context.Context, step plan.Step, since time.Time) (bool, error) {
 	n, ok, err := t.c.Cluster.Live(ctx, step.Node)
 	if err != nil {

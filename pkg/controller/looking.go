@@ -9,7 +9,8 @@ import (
 )
 
 const (
-	// lookSoon is the pause after a look ahead that found something in the way, doubled by each further one up to lookLate.
+	// lookSoon is the pause after a look ahead that found something in the way, doubled by each further one up to
+	// lookLate.
 	lookSoon = 5 * time.Second
 	lookLate = 5 * time.Minute
 	// checkSoon is the pause after a check that didn't find all well, doubled by each further one up to checkLate.

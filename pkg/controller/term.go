@@ -166,7 +166,8 @@ func rest(ctx context.Context, d time.Duration) {
 }
 
 // Pass gathers, plans and carries out once. It returns when the clock alone makes another pass worth
-// while (zero: never), and the first error that isn't one node's; steps after a failed one were carried out all the same.
+// while (zero: never), and the first error that isn't one node's; steps after a failed one were carried out all the
+// same.
 func (t *Term) Pass(ctx context.Context) (time.Time, error) {
 	began := t.c.Now()
 	t.under(began)

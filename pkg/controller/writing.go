@@ -24,7 +24,8 @@ const (
 	// slowWrites is how many writes one pass waits for that take too long. What is left to write then the next pass does,
 	// which waits for none of those nodes. So a pass takes slowWrites times writeTime longer, however many nodes are slow.
 	slowWrites = 3
-	// writeSoon is for how long a node is left alone after a write that failed, doubled by each further one up to writeLate.
+	// writeSoon is for how long a node is left alone after a write that failed, doubled by each further one up to
+	// writeLate.
 	writeSoon = 5 * time.Second
 	writeLate = 5 * time.Minute
 	// calmAfter is how long after that without another failure a node is written to as any other is.
@@ -40,8 +41,8 @@ type conflicts struct {
 	first, last time.Time
 }
 
-// troubleAt returns the trouble with the writes to a node as it is now; nil if it is over. No time of it is further away
-// than it was when it was set: the clock may have run ahead then.
+// troubleAt returns the trouble with the writes to a node as it is now; nil if it is over. No time of it is further
+// away than it was when it was set: the clock may have run ahead then.
 func troubleAt(w *work[fleet.WriteTrouble], now time.Time) *fleet.WriteTrouble {
 	if w == nil || !w.running && !now.Before(w.found.ClearAt) {
 		return nil
@@ -142,8 +143,8 @@ func (t *Term) writeAside(ctx context.Context, task plan.Task) {
 	})
 }
 
-// writeLooking looks live before it writes: what the last write came to may not be known, and no decision is taken on what
-// may be older than that.
+// writeLooking looks live before it writes: what the last write came to may not be known, and no decision is taken on
+// what may be older than that.
 func (t *Term) writeLooking(ctx context.Context, task plan.Task) (wrote bool, err error) {
 	step := task.Step
 	n, there, err := t.c.Cluster.Live(ctx, step.Node)

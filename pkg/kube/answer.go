@@ -14,10 +14,10 @@ import (
 // carried out later still.
 func Slow(err error) bool { return errors.Is(err, context.DeadlineExceeded) }
 
-// Answer returns, as one line of at most marker.MaxMessage bytes, what the API server had against one request: admission
-// refused it, for example, or a webhook that is asked about it failed. It is empty if there was no answer, and if the
-// answer would have been the same to any other request: too many of them, or none to be taken just now, or none of this
-// account.
+// Answer returns, as one line of at most marker.MaxMessage bytes, what the API server had against one request:
+// admission refused it, for example, or a webhook that is asked about it failed. It is empty if there was no answer,
+// and if the answer would have been the same to any other request: too many of them, or none to be taken just now, or
+// none of this account.
 func Answer(err error) string {
 	var said apierrors.APIStatus
 	if !errors.As(err, &said) {

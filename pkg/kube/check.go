@@ -89,8 +89,8 @@ func unwellPods(ctx context.Context, client kubernetes.Interface, node string, w
 }
 
 // baseline finds the Deployments, ReplicaSets and StatefulSets that have Ready pods on the node, with how many Ready
-// pods each has in the whole cluster, the operator's own in its namespace left out. Of too many it takes those whose pods
-// come first by name.
+// pods each has in the whole cluster, the operator's own in its namespace left out. Of too many it takes those whose
+// pods come first by name.
 func baseline(ctx context.Context, client kubernetes.Interface, own, node string) (map[string]int, error) {
 	pods, err := podsOf(ctx, client, node)
 	if err != nil {
@@ -123,7 +123,8 @@ func baseline(ctx context.Context, client kubernetes.Interface, own, node string
 	return found, nil
 }
 
-// unwellWorkloads is a sentence on the first workload that has less Ready pods than it had, and than it should have now.
+// unwellWorkloads is a sentence on the first workload that has less Ready pods than it had, and than it should have
+// now.
 func unwellWorkloads(ctx context.Context, client kubernetes.Interface, before map[string]int) (string, error) {
 	for _, name := range slices.Sorted(maps.Keys(before)) {
 		w := workloadNamed(name)
@@ -158,7 +159,8 @@ func workloadNamed(s string) workload {
 
 func (w workload) String() string { return w.kind + "/" + w.namespace + "/" + w.name }
 
-// known reports whether its kind says how many Ready pods it has. A Job's pods end, and a DaemonSet's are the node's own.
+// known reports whether its kind says how many Ready pods it has. A Job's pods end, and a DaemonSet's are the node's
+// own.
 func (w workload) known() bool {
 	return (w.kind == deployment || w.kind == replicaSet || w.kind == statefulSet) && w.namespace != "" && w.name != ""
 }

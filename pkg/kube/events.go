@@ -46,8 +46,8 @@ func (e *Events) Notice(warning bool, reason, message string) {
 	e.recorder.Event(&corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: e.namespace, Name: PolicyConfigMap}, kind(warning), reason, printable(message))
 }
 
-// maxMessage is how long the message of an Event may be, in bytes, by the newer API of Events and by the admission policy
-// update-operator-controller-creations, less what client-go puts before it once there are many of a kind.
+// maxMessage is how long the message of an Event may be, in bytes, by the newer API of Events and by the admission
+// policy update-operator-controller-creations, less what client-go puts before it once there are many of a kind.
 const maxMessage = 1024 - len("(combined from similar events): ")
 
 // printable returns a message as it stands in an Event: it quotes nodes, hosts and the API server.

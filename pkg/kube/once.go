@@ -13,8 +13,8 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 )
 
-// WriteOnce carries out a change of a node that was read live, for a process that watches nothing. It reports whether there
-// was anything to write. ErrConflict means that the node was written to, or replaced, since it was read.
+// WriteOnce carries out a change of a node that was read live, for a process that watches nothing. It reports whether
+// there was anything to write. ErrConflict means that the node was written to, or replaced, since it was read.
 func WriteOnce(ctx context.Context, client kubernetes.Interface, read *corev1.Node, c *plan.Change, o metav1.PatchOptions) (bool, error) {
 	body, err := patch(read.Annotations, c)
 	if err != nil {

@@ -75,7 +75,8 @@ type Policy struct {
 	paused *policy.Pause
 	// pauses are those of PauseConfigMap.
 	pauses Pauses
-	// policyReceived reports whether the watch has shown anything of the policy yet, pausesReceived the same of the pauses.
+	// policyReceived reports whether the watch has shown anything of the policy yet, pausesReceived the same of the
+	// pauses.
 	policyReceived, pausesReceived bool
 	acknowledged                   map[string]bool
 	warnings                       []string

@@ -14,9 +14,9 @@ import (
 )
 
 // attachedVolumes finds the volumes that are attached to a node and belong to no pod on it, and is a sentence on the
-// first. A VolumeAttachment that says that nothing is attached counts too: attaching or detaching is under way, and when
-// a volume is off, its VolumeAttachment is gone. The API server can't choose attachments by node, so those of the whole
-// cluster are read, page by page; those that were found before are then looked at by their names.
+// first. A VolumeAttachment that says that nothing is attached counts too: attaching or detaching is under way, and
+// when a volume is off, its VolumeAttachment is gone. The API server can't choose attachments by node, so those of the
+// whole cluster are read, page by page; those that were found before are then looked at by their names.
 func attachedVolumes(ctx context.Context, client kubernetes.Interface, node string, before []string) ([]string, string, error) {
 	attached, err := attachmentsOf(ctx, client, node, before)
 	if err != nil || len(attached) == 0 {

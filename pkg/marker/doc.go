@@ -7,6 +7,6 @@
 // printable and short, but for what stood on the node before and is put back as it was. What it doesn't know
 // (keys, and fields within JSON values) it keeps as it stands, for a newer build may have written it.
 //
-// It is pure: it imports the standard library's codecs and a semantic version parser, no client, no
-// clock, no context.
+// It is pure: it imports plain, the standard library's codecs and a semantic version parser, no client, no clock, no
+// context.
 package marker

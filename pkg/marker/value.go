@@ -140,7 +140,8 @@ type Disruption struct {
 	Soak *time.Time `json:"soak,omitempty"`
 	// Returned is when the node first came back, by the controller's clock.
 	Returned *time.Time `json:"returned,omitempty"`
-	// Before holds the values that the operator's labels and annotations for others replaced, by their keys: a value, or nil for none.
+	// Before holds the values that the operator's labels and annotations for others replaced, by their keys: a value, or
+	// nil for none.
 	Before map[string]*string `json:"before,omitempty"`
 	// Workloads had Ready pods on the node before the drain, as kind/namespace/name, with how many Ready pods each had.
 	Workloads map[string]int `json:"workloads,omitempty"`

@@ -66,8 +66,8 @@ func (m Message) Stands(w *marker.Waiting, r Reason) bool {
 	return w != nil && w.Reason == string(r) && (m.lasts != exact || w.Message == marker.Clip(m.String(), marker.MaxMessage))
 }
 
-// Waiting is the message as it is written to a Node, where it stands for as long as the reason does. A dated one says of
-// which moment it is: it is never false, and the plan says what is so now.
+// Waiting is the message as it is written to a Node, where it stands for as long as the reason does. A dated one says
+// of which moment it is: it is never false, and the plan says what is so now.
 func (m Message) Waiting(r Reason, now time.Time) *marker.Waiting {
 	when := ""
 	if m.lasts == dated {

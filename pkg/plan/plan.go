@@ -22,8 +22,8 @@ type Plan struct {
 	Steps []Step `json:"steps"`
 	// Nodes are all managed nodes, sorted by name, each with what holds for it.
 	Nodes []Decision `json:"nodes"`
-	// Disrupted counts the nodes that the operator has taken out of service, or takes by these steps. LostUncounted of them
-	// are Lost, and the limit leaves them out (maxLost).
+	// Disrupted counts the nodes that the operator has taken out of service, or takes by these steps. LostUncounted of
+	// them are Lost, and the limit leaves them out (maxLost).
 	Disrupted     int `json:"disrupted"`
 	LostUncounted int `json:"lostUncounted"`
 	Limit         int `json:"limit"`
@@ -83,8 +83,8 @@ type Step struct {
 	// slot is to be freed.
 	TakesSlot bool `json:"-"`
 	FreesSlot bool `json:"-"`
-	// Eviction is by which rules a look at the node's pods, or an eviction pass, goes; Force: it deletes. The pass asks for
-	// Most evictions.
+	// Eviction is by which rules a look at the node's pods, or an eviction pass, goes; Force: it deletes. The pass asks
+	// for Most evictions.
 	Eviction *policy.Eviction `json:"-"`
 	Force    bool             `json:"-"`
 	Most     int              `json:"-"`
@@ -108,7 +108,8 @@ type Change struct {
 	Marks           marker.Marks
 	// Unschedulable is nil if spec.unschedulable stays as it is.
 	Unschedulable *bool
-	// Labels and Annotations are marks for load balancers and autoscalers: a value to set, or nil to delete. No bottlerocket.aws key is among them.
+	// Labels and Annotations are marks for load balancers and autoscalers: a value to set, or nil to delete. No
+	// bottlerocket.aws key is among them.
 	Labels, Annotations map[string]*string
 	// DropRetry removes the user's wish that this step fulfils.
 	DropRetry bool

@@ -37,8 +37,8 @@ func (o Plan) PhaseCounts() string {
 	return nodes
 }
 
-// Counts returns how many nodes are in which phase, and how many of the fleet are out of service once the plan is carried
-// out, a line each.
+// Counts returns how many nodes are in which phase, and how many of the fleet are out of service once the plan is
+// carried out, a line each.
 func (o Plan) Counts() []string {
 	starting, gone := 0, 0
 	for i := range o.Steps {

@@ -190,8 +190,8 @@ func (r Reason) Patient() bool {
 	return r == ReasonEvictionBlocked || r == ReasonBudgetBlocks || r == ReasonPodProtected || r == ReasonWriteFailing
 }
 
-// Troubling reports whether an Event of the reason is a warning: the reason won't pass by itself, or something failed. Of what
-// is wrong with the policy or with a version they are warned once, and not for each node.
+// Troubling reports whether an Event of the reason is a warning: the reason won't pass by itself, or something failed.
+// Of what is wrong with the policy or with a version they are warned once, and not for each node.
 func (r Reason) Troubling() bool {
 	switch r {
 	case ReasonAnnotationUnreadable, ReasonInterfaceUnsupported, ReasonAnotherUpdater, ReasonHostError, ReasonLost, ReasonTooManyLost, ReasonStateUnreadable,

@@ -52,7 +52,8 @@ type Look string
 const (
 	// LookNone: nothing needs to be seen.
 	LookNone Look = ""
-	// LookEmpty: nothing is left to evict from the node. Since the last eviction pass a pod may have been bound to it (S2).
+	// LookEmpty: nothing is left to evict from the node. Since the last eviction pass a pod may have been bound to it
+	// (S2).
 	LookEmpty Look = "for pods"
 	// LookAlone: the node is the only one of its cluster.
 	LookAlone Look = "for other nodes"

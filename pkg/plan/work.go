@@ -20,8 +20,8 @@ const (
 	TaskLook TaskKind = "look"
 	// TaskWrite writes the step's change.
 	TaskWrite TaskKind = "write"
-	// TaskLookAhead begins a look at what would keep a drain of the step's node from its end, TaskDrain an eviction pass over
-	// it, and TaskCheck a live look at what it carries. Nothing waits for their answers.
+	// TaskLookAhead begins a look at what would keep a drain of the step's node from its end, TaskDrain an eviction pass
+	// over it, and TaskCheck a live look at what it carries. Nothing waits for their answers.
 	TaskLookAhead TaskKind = "look ahead"
 	TaskDrain     TaskKind = "drain"
 	TaskCheck     TaskKind = "check"
@@ -45,9 +45,9 @@ type Task struct {
 }
 
 // Work is the order in which a plan is carried out, and what the results so far leave of it: slots are taken before the
-// first cordon and freed after the write that ends a disruption, so that a crash between any two tasks leaves a slot too
-// many and never one too few. A step whose task fails is left to the next plan; the others go on.
-// It is a plain value: copies are independent.
+// first cordon and freed after the write that ends a disruption, so that a crash between any two tasks leaves a slot
+// too many and never one too few. A step whose task fails is left to the next plan; the others go on. It is a plain
+// value: copies are independent.
 type Work struct {
 	record bool
 	take   map[string]string
@@ -107,8 +107,8 @@ func (w *Work) kind() TaskKind {
 	return TaskWrite
 }
 
-// Did takes in how the last task went. ok: a write was made, a look saw what it was to see. A result that isn't known is
-// not ok.
+// Did takes in how the last task went. ok: a write was made, a look saw what it was to see. A result that isn't known
+// is not ok.
 func (w *Work) Did(ok bool) {
 	switch w.task.Kind {
 	case TaskRecordPolicy:

@@ -36,9 +36,9 @@ func (p *planner) candidate(i int) candidate {
 }
 
 // order puts candidates in their order: interrupted starts first, which hold a slot already; the controller's own node
-// last, nodes that failed or had their turn behind the others, and then those that could not be drained at the last look:
-// however many they are, looking at them again keeps no other waiting. Then the oldest version first, those that are away
-// already, and by name.
+// last, nodes that failed or had their turn behind the others, and then those that could not be drained at the last
+// look: however many they are, looking at them again keeps no other waiting. Then the oldest version first, those that
+// are away already, and by name.
 func order(all []candidate) {
 	ages := agesOf(all)
 	for i := range all {

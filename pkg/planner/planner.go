@@ -13,8 +13,8 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
 
-// Plan decides on one snapshot. Nodes that are in progress are looked at first, each by itself; what is left of the limits
-// then goes to those that want it, see order.go for which come first.
+// Plan decides on one snapshot. Nodes that are in progress are looked at first, each by itself; what is left of the
+// limits then goes to those that want it, see order.go for which come first.
 func Plan(s fleet.Snapshot, set policy.Settings) plan.Plan {
 	p := newPlanner(s, set)
 	for i := range p.members {

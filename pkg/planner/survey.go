@@ -25,8 +25,8 @@ type survey struct {
 	// staying is how many nodes the cluster has, but for those on their way out, and schedulable how many of these could
 	// take pods. agents is how many members have a Ready agent.
 	staying, schedulable, agents int
-	// disrupted is how many members hold a slot or show a disruption, and uncounted how many of these are Lost and left out by
-	// the limits. outOfService are disrupted, and not back.
+	// disrupted is how many members hold a slot or show a disruption, and uncounted how many of these are Lost and left
+	// out by the limits. outOfService are disrupted, and not back.
 	disrupted, uncounted, outOfService int
 	// overdue are those that are Lost, or will be once this process has passed over them.
 	overdue int

@@ -143,8 +143,8 @@ func (o *cleanOptions) choose(all []*corev1.Node, names []string) ([]*corev1.Nod
 	return chosen, nil
 }
 
-// cleanNodes cleans one node after the other and prints what became of each. One that is left or fails does not stop it,
-// but is an error at the end. It reports whether it printed any, which with --all leaves out those that are clean.
+// cleanNodes cleans one node after the other and prints what became of each. One that is left or fails does not stop
+// it, but is an error at the end. It reports whether it printed any, which with --all leaves out those that are clean.
 func (p *plugin) cleanNodes(ctx context.Context, client kubernetes.Interface, o *cleanOptions, nodes []*corev1.Node,
 	agents []*corev1.Pod) (found bool, err error) {
 	left, failed := 0, 0

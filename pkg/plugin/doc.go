@@ -1,10 +1,10 @@
 // Package plugin is the kubectl plugin: it shows what the operator does with the nodes, what it is about to do and why
 // not more, and writes what is a person's to write.
 //
-// It decides nothing. `plan` prints the leader's own plan, asked for through the API server; all other commands read and
-// write Kubernetes objects. `status`, `plan` and `history` write nothing. `clean` is for an operator that is gone, and
-// undoes by the record on each node what was done to it.
+// It decides nothing. `plan` prints the leader's own plan, asked for through the API server; all other commands read
+// and write Kubernetes objects. `status`, `plan` and `history` write nothing. `clean` is for an operator that is gone,
+// and undoes by the record on each node what was done to it.
 //
-// It imports what shows and changes objects, pkg/kube, and the values of the pure packages: never what plans, and no part
-// of the operator that runs in the cluster.
+// It imports what shows and changes objects, pkg/kube, the values of the pure packages, and planner/lifecycle to undo
+// what was done to one node: never the planner, and no part of the operator that runs in the cluster.
 package plugin

@@ -14,7 +14,8 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy/file"
 )
 
-// pauseFleet pauses the fleet, or a group. A pause by the same user for the same reason stays as it is and keeps its time.
+// pauseFleet pauses the fleet, or a group. A pause by the same user for the same reason stays as it is and keeps its
+// time.
 func (p *plugin) pauseFleet(ctx context.Context, client kubernetes.Interface, o *pauseOptions) error {
 	if err := p.checkGroup(ctx, client, o.group); err != nil {
 		return err

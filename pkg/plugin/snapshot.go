@@ -75,8 +75,8 @@ func (s *snapshot) status(n *fleet.Node) Status {
 	return out
 }
 
-// waitingFor returns what the controller wrote on a node in progress, and else what stands there itself that holds it up.
-// What more a node waits for only the plan says.
+// waitingFor returns what the controller wrote on a node in progress, and else what stands there itself that holds it
+// up. What more a node waits for only the plan says.
 func waitingFor(n *fleet.Node, now time.Time) WaitingFor {
 	switch m := &n.Marks; {
 	case len(n.Problems) > 0:

@@ -8,7 +8,8 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 )
 
-// Hooks are what others do to a node that is out of service, and that is waited for. Those of one list are asked at once.
+// Hooks are what others do to a node that is out of service, and that is waited for. Those of one list are asked at
+// once.
 type Hooks struct {
 	// AfterDrain are asked when nothing is left to evict, before the reboot.
 	AfterDrain []Hook `yaml:"afterDrain"`
@@ -63,8 +64,8 @@ func validateHooks(m *mistakes, list string, hooks []Hook) {
 	}
 }
 
-// annotationKey reports whether a text can be the key of an annotation: a DNS name, a slash, and up to 63 letters, digits
-// and -_. between them.
+// annotationKey reports whether a text can be the key of an annotation: a DNS name, a slash, and up to 63 letters,
+// digits and -_. between them.
 func annotationKey(key string) bool {
 	domain, name, ok := strings.Cut(key, "/")
 	return ok && domain != "" && len(domain) <= 253 && strings.Trim(domain, "abcdefghijklmnopqrstuvwxyz0123456789-.") == "" &&

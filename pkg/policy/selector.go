@@ -26,8 +26,8 @@ type Requirement struct {
 // Selector chooses nodes by their labels: by those that meet all requirements. With none it chooses all.
 type Selector []Requirement
 
-// Matches reports whether the selector chooses a node with these labels. As in Kubernetes, NotIn lets through a node that has no
-// such label.
+// Matches reports whether the selector chooses a node with these labels. As in Kubernetes, NotIn lets through a node
+// that has no such label.
 func (s Selector) Matches(labels map[string]string) bool {
 	for _, r := range s {
 		v, has := labels[r.Key]

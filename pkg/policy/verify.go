@@ -21,8 +21,8 @@ type OnWorkloads string
 
 // What is made of them.
 const (
-	// FailOnWorkloads: they are waited for, and by the deadline the attempt ends as failed, which counts against the version
-	// if nothing else can be to blame.
+	// FailOnWorkloads: they are waited for, and by the deadline the attempt ends as failed, which counts against the
+	// version if nothing else can be to blame.
 	FailOnWorkloads OnWorkloads = "fail"
 	// IgnoreWorkloads: they are not looked at.
 	IgnoreWorkloads OnWorkloads = "ignore"

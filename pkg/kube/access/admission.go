@@ -39,7 +39,8 @@ func Restricted(ctx context.Context, client kubernetes.Interface, node string) (
 }
 
 // ControllerRestricted is Restricted for all policies about the controller's account: it also tries to create a
-// ConfigMap that isn't the controller's, and to evict a pod that doesn't exist without a UID, in the operator's namespace.
+// ConfigMap that isn't the controller's, and to evict a pod that doesn't exist without a UID, in the operator's
+// namespace.
 func ControllerRestricted(ctx context.Context, client kubernetes.Interface, namespace, node string) (bool, error) {
 	if restricted, err := Restricted(ctx, client, node); !restricted || err != nil {
 		return false, err

@@ -12,8 +12,8 @@ type Enforcement struct {
 	doubted bool
 }
 
-// Tested returns what is known after a test. A policy counts as missing the second time alone: an API server enforces one
-// some seconds after it was applied.
+// Tested returns what is known after a test. A policy counts as missing the second time alone: an API server enforces
+// one some seconds after it was applied.
 func (e Enforcement) Tested(now time.Time, inForce bool, err error) Enforcement {
 	switch {
 	case err != nil:

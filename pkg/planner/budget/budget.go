@@ -28,8 +28,8 @@ type budget struct {
 	of string
 	// nodes is the capacity that a share is taken of; limit follows from it.
 	nodes, limit int
-	// disrupted were taken out of service by the operator, without the Lost ones that the limit leaves out; away are out of
-	// service by another's.
+	// disrupted were taken out of service by the operator, without the Lost ones that the limit leaves out; away are out
+	// of service by another's.
 	disrupted, away int
 	// gone are slots of nodes that are gone, or not seen yet: they may be of any part of the fleet.
 	gone int

@@ -17,8 +17,8 @@ type topology struct {
 	// within is the group, "" for the fleet.
 	within string
 	values map[string]*budget
-	// out counts the values with nodes out of service, disrupted those with nodes that the operator took, once the scope is
-	// settled. There may be as many values as nodes, so they can't be counted for each node.
+	// out counts the values with nodes out of service, disrupted those with nodes that the operator took, once the scope
+	// is settled. There may be as many values as nodes, so they can't be counted for each node.
 	out, disrupted int
 }
 
@@ -70,8 +70,8 @@ func (t *topology) refuses(b *budget, away, slot bool, gone int) plan.Refusal {
 	return plan.Refusal{}
 }
 
-// full reports whether a node that begins a value would be beside too many others: among those with nodes out of service,
-// and also among those that the operator took alone, wherever others' nodes went out meanwhile (S1).
+// full reports whether a node that begins a value would be beside too many others: among those with nodes out of
+// service, and also among those that the operator took alone, wherever others' nodes went out meanwhile (S1).
 func (t *topology) full(b *budget, away, slot bool, gone int) bool {
 	if t.MaxDomains == 0 {
 		return false

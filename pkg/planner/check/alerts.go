@@ -17,8 +17,8 @@ const alertsFor = time.Minute
 // maxAlerts is how many alerts a message names.
 const maxAlerts = 3
 
-// Alerts says which alerts keep everything from starting. It asks for them if they were not asked for in a while: not to
-// know is to start nothing.
+// Alerts says which alerts keep everything from starting. It asks for them if they were not asked for in a while: not
+// to know is to start nothing.
 func Alerts(set *policy.Alerts, a *fleet.Alerts, now time.Time) plan.Refusal {
 	if set.URL == "" {
 		return plan.Refusal{}

@@ -23,9 +23,9 @@ type Fleet struct {
 // stateAgain is when a list of slots that can't be read is read again: no event comes when it is corrected.
 const stateAgain = 30 * time.Second
 
-// Stopped says why nothing may start anywhere. overdue is how many nodes are Lost, or will be once this process has passed
-// over them: a new leader doesn't call a node Lost at its first look, and starts nothing that it would regret at its
-// second.
+// Stopped says why nothing may start anywhere. overdue is how many nodes are Lost, or will be once this process has
+// passed over them: a new leader doesn't call a node Lost at its first look, and starts nothing that it would regret at
+// its second.
 func Stopped(s *fleet.Snapshot, overdue, maxLost int) plan.Refusal {
 	switch {
 	case s.SlotsProblem != "":

@@ -19,8 +19,8 @@ type Group struct {
 	ReturnsWhenClosed bool
 }
 
-// Recall says why the policy, as it is now, returns a node of the group that is out of service and has not begun to reboot.
-// A version that is too young by now is no cause: it was old enough when the node was taken.
+// Recall says why the policy, as it is now, returns a node of the group that is out of service and has not begun to
+// reboot. A version that is too young by now is no cause: it was old enough when the node was taken.
 func (g *Group) Recall(f *Fleet, noPolicy bool, lower plan.Refusal, v *Version) plan.Refusal {
 	switch {
 	case noPolicy:

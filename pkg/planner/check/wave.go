@@ -26,8 +26,8 @@ func (w *Wave) has(version string) bool {
 	return c == 0 || c > 0 && !w.Down
 }
 
-// HeldUp says why a node of a group that goes first holds the others up. What a node runs is what its kubelet reports: what an
-// agent says moves nothing but its own node.
+// HeldUp says why a node of a group that goes first holds the others up. What a node runs is what its kubelet reports:
+// what an agent says moves nothing but its own node.
 func (w *Wave) HeldUp(v *lifecycle.View, group string) plan.Refusal {
 	refuse := func(format string, args ...any) plan.Refusal {
 		return plan.Refuse(plan.ReasonAfterGroup, plan.Messagef("waits for group %s: "+format, append([]any{group, v.Name, w.Version}, args...)...).Dated())
@@ -50,8 +50,8 @@ func (w *Wave) HeldUp(v *lifecycle.View, group string) plan.Refusal {
 	return held
 }
 
-// since is since when a node has the version: by its history, and where that has nothing of it, as for one that joined with it,
-// not before the node was there or the version was known here.
+// since is since when a node has the version: by its history, and where that has nothing of it, as for one that joined
+// with it, not before the node was there or the version was known here.
 func (w *Wave) since(v *lifecycle.View) time.Time {
 	h := v.Marks.History
 	for i := len(h) - 1; i >= 0; i-- {

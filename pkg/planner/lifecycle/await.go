@@ -49,9 +49,9 @@ func (v *View) doCheck(q plan.LiveCheck, r plan.Reason, message string) Next {
 	return next
 }
 
-// noteWorkloads notes, before the first eviction, which workloads have Ready pods on the node, unless that was seen before
-// the cordon. A controller that takes over in the middle of a drain takes what is left for it, which makes the later check
-// weaker, never stricter.
+// noteWorkloads notes, before the first eviction, which workloads have Ready pods on the node, unless that was seen
+// before the cordon. A controller that takes over in the middle of a drain takes what is left for it, which makes the
+// later check weaker, never stricter.
 func noteWorkloads(in *Input) Next {
 	if in.workloadsNoted() {
 		return Next{}
@@ -150,7 +150,8 @@ const (
 	beforeUncordon = "before-uncordon."
 )
 
-// awaitAfterDrainHooks asks hooks on an empty node, and abandons the attempt if one that may not be ignored stays silent.
+// awaitAfterDrainHooks asks hooks on an empty node, and abandons the attempt if one that may not be ignored stays
+// silent.
 func awaitAfterDrainHooks(in *Input) Next {
 	return in.hooks(afterDrain, in.Rules.Hooks.AfterDrain, func(failed *policy.Hook) Next {
 		return in.abandon(plan.ReasonHookFailed, silent(failed), marker.OutcomeFailed)

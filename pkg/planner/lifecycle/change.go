@@ -70,7 +70,8 @@ func (v *View) reset() *change {
 	return v.begin(marker.ActionResetState, v.Settings.Deadlines.Staging, plan.ReasonResetting, resettingMessage)
 }
 
-// leave removes all that is the operator's. It undoes what the operator did to the node if the record of that can be read.
+// leave removes all that is the operator's. It undoes what the operator did to the node if the record of that can be
+// read.
 func (v *View) leave(undo bool) *change {
 	c := v.keep()
 	if undo {
@@ -101,8 +102,8 @@ func (c *change) cordon(workloads map[string]int) {
 	}
 }
 
-// uncordon takes the operator's own cordon back and leaves every other. While the soak runs the operator's is taken back
-// already, so one that stands then is another's. Load balancers may have the node back too.
+// uncordon takes the operator's own cordon back and leaves every other. While the soak runs the operator's is taken
+// back already, so one that stands then is another's. Load balancers may have the node back too.
 func (c *change) uncordon() {
 	c.include()
 	if d := c.v.Marks.Disruption; d != nil && !d.WasUnschedulable && d.Soak == nil && c.v.Unschedulable {
@@ -110,8 +111,8 @@ func (c *change) uncordon() {
 	}
 }
 
-// fail counts a failure of this attempt against the node, and one after the version was booted against the version (S10):
-// before that only the old version ran, and what failed was the host's repository, disk or lock, or its power.
+// fail counts a failure of this attempt against the node, and one after the version was booted against the version
+// (S10): before that only the old version ran, and what failed was the host's repository, disk or lock, or its power.
 func (c *change) fail(r plan.Reason, message string, blamed bool) {
 	v := c.v
 	f := c.Marks.Failure
@@ -132,8 +133,8 @@ func (c *change) fail(r plan.Reason, message string, blamed bool) {
 	c.end(marker.OutcomeFailed, r)
 }
 
-// succeed ends the node's failures. What other versions are to blame for stays: nodes that are offered no better one yet
-// must not be led into it.
+// succeed ends the node's failures. What other versions are to blame for stays: nodes that are offered no better one
+// yet must not be led into it.
 func (c *change) succeed(r plan.Reason) {
 	version := c.v.Marks.Intent.Target
 	if f := c.Marks.Failure; f != nil {

@@ -117,8 +117,8 @@ func unevictable(in *Input) Next {
 	return in.abandon(plan.ReasonEvictionRefused, d.Unevictable, marker.OutcomeFailed)
 }
 
-// drainAgain takes a node for one that isn't empty, if pods were found on it while its volumes or hooks were awaited, such
-// as tolerate the cordon. When it is empty again its volumes are awaited, and hooks asked, anew.
+// drainAgain takes a node for one that isn't empty, if pods were found on it while its volumes or hooks were awaited,
+// such as tolerate the cordon. When it is empty again its volumes are awaited, and hooks asked, anew.
 func drainAgain(in *Input) Next {
 	d := in.Marks.Disruption
 	if in.Drain == nil || in.Drain.Failed != "" || in.Drain.Remaining == 0 || d.Drained == nil && d.Asked == nil {
@@ -136,8 +136,8 @@ func drainAgain(in *Input) Next {
 }
 
 // drainSince is since when a drain has its time, and how much more than that. What volumes and hooks take on the empty
-// node is theirs. When pods first come late the drain has its time once more, and whichever comes later has what is left
-// of that.
+// node is theirs. When pods first come late the drain has its time once more, and whichever comes later has what is
+// left of that.
 func (v *View) drainSince() (since time.Time, more time.Duration) {
 	switch d := v.Marks.Disruption; {
 	case d.Asked != nil:
@@ -151,8 +151,8 @@ func (v *View) drainSince() (since time.Time, more time.Duration) {
 	}
 }
 
-// drainUnled gives a node back whose drain was over before this process led: what nothing was there to do is no failure.
-// At the first look nothing is evicted for it, and the second one acts, as with any deadline.
+// drainUnled gives a node back whose drain was over before this process led: what nothing was there to do is no
+// failure. At the first look nothing is evicted for it, and the second one acts, as with any deadline.
 func drainUnled(in *Input) Next {
 	since, more := in.drainSince()
 	end := since.Add(in.Rules.LongestDrain() + more)

@@ -149,8 +149,8 @@ func (n Next) as(phase intent.Phase) Next {
 	return n
 }
 
-// wait leaves the node as it is. On a node in progress the reason is written to the node itself, and again only when the
-// reason changes, or what an exact message says.
+// wait leaves the node as it is. On a node in progress the reason is written to the node itself, and again only when
+// the reason changes, or what an exact message says.
 func (v *View) wait(phase intent.Phase, r plan.Reason, m plan.Message) Next {
 	next := Next{Phase: phase, Reason: r, Message: m}
 	inProgress := phase != intent.PhaseWaiting && phase != intent.PhaseNew && phase != intent.PhaseUnreadable && v.Labelled()

@@ -8,8 +8,8 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 )
 
-// rebooting is the next step of a node whose agent was asked to reboot. Before the agent says busy the intent can be taken
-// back; after it only the boot ID, or the agent's own late error, decides.
+// rebooting is the next step of a node whose agent was asked to reboot. Before the agent says busy the intent can be
+// taken back; after it only the boot ID, or the agent's own late error, decides.
 func rebooting(in *Input) Next {
 	if intent.PointOfNoReturn(in.Marks) || in.rebooted() {
 		return first(in, lostInReboot, awaitReboot)

@@ -43,8 +43,8 @@ func uncordon(in *Input) Next {
 }
 
 // cameBack is why a node came back from a reboot with an error, and whether its target is to blame: it was rolled back
-// if that had been activated. Else it lost its power, or was rebooted by hand, before that, which says nothing about the
-// version (S10). Nor does an error of an agent whose kubelet runs the target.
+// if that had been activated. Else it lost its power, or was rebooted by hand, before that, which says nothing about
+// the version (S10). Nor does an error of an agent whose kubelet runs the target.
 func (v *View) cameBack() (r plan.Reason, blamed bool) {
 	switch m := &v.Marks; {
 	case v.OSVersion == m.Intent.Target:

@@ -74,8 +74,8 @@ func (v *View) soaked() time.Time { return v.Marks.Disruption.Soak.Add(v.Rules.S
 // update of the agents or of the proxies takes.
 const agentPatience = 2 * time.Minute
 
-// agentAway is when the node's agent has been away for too long. Without the kubelet's report nothing can be said of the
-// agent.
+// agentAway is when the node's agent has been away for too long. Without the kubelet's report nothing can be said of
+// the agent.
 func (v *View) agentAway() deadline {
 	if !v.Ready || v.AgentReady || v.AgentLostSince.IsZero() {
 		return deadline{}
@@ -95,7 +95,8 @@ func (v *View) OutOfService() bool {
 	}
 }
 
-// Denied reports whether the node has come through its update as its kubelet reports, while its agent says something else.
+// Denied reports whether the node has come through its update as its kubelet reports, while its agent says something
+// else.
 func (v *View) Denied() bool {
 	m := &v.Marks
 	if !v.rebooted() || !v.Ready || v.OSVersion != m.Intent.Target || v.confirmed() && v.answer() != marker.StateError {
@@ -109,8 +110,8 @@ func (v *View) Denied() bool {
 // because the node isn't there to say anything else.
 func (v *View) TriedTarget() bool { return (v.rebooted() || !v.Ready) && !v.Denied() }
 
-// RebootBegun reports whether a node is past the point of no return and it was not seen yet what came of it: its host may
-// go down at any moment, whatever is written to the Node.
+// RebootBegun reports whether a node is past the point of no return and it was not seen yet what came of it: its host
+// may go down at any moment, whatever is written to the Node.
 func RebootBegun(n *fleet.Node) bool {
 	v := View{Node: n}
 	failed := v.answer() == marker.StateError && n.Marks.Report.BootID == n.BootID
@@ -124,9 +125,9 @@ func orNoReason(s string) string {
 	return s
 }
 
-// Lost reports whether a node is past its deadline after the point of no return and hasn't what ends that; overdue reports
-// whether it is by the clock alone, so that it will be Lost once this process has passed over it. again is when the clock
-// alone changes either.
+// Lost reports whether a node is past its deadline after the point of no return and hasn't what ends that; overdue
+// reports whether it is by the clock alone, so that it will be Lost once this process has passed over it. again is when
+// the clock alone changes either.
 func (v *View) Lost() (lost, overdue bool, again time.Time) {
 	d := v.lost()
 	return d.passed, d.over, d.again
@@ -225,10 +226,10 @@ func (v *View) Mistrust() plan.Refusal {
 		Message: plan.Messagef("%s; if no other write fails the node may be taken out of service after %s", w.Message, plan.Clock(w.ClearAt)).Until(w.ClearAt)}
 }
 
-// OutOfReach reports whether a node that is disrupted, or holds a slot, could not be written to for so long that it counts
-// as Lost: nothing but a write lets go of it, and the others don't wait for that without end (L3). A cordon that timed out
-// may be under way for as long as the node's resourceVersion stands, and so the slot is never freed without a write that
-// succeeds; the limits leave it out like any Lost node, up to maxLost (S1).
+// OutOfReach reports whether a node that is disrupted, or holds a slot, could not be written to for so long that it
+// counts as Lost: nothing but a write lets go of it, and the others don't wait for that without end (L3). A cordon that
+// timed out may be under way for as long as the node's resourceVersion stands, and so the slot is never freed without a
+// write that succeeds; the limits leave it out like any Lost node, up to maxLost (S1).
 func (v *View) OutOfReach() (bool, time.Time) {
 	d := v.outOfReach()
 	return d.over, d.again
@@ -243,9 +244,9 @@ func (v *View) outOfReach() deadline {
 	return deadline{over: !v.Now.Before(end), again: end}
 }
 
-// A node has at most attemptsSoon attempts without success within Settings.Soon, and at most marker.HistoryLength within
-// the longest wait of the policy, whatever they ended by: an offer that comes and goes, or one newer version after the
-// other, is no way to have a node drained all day.
+// A node has at most attemptsSoon attempts without success within Settings.Soon, and at most marker.HistoryLength
+// within the longest wait of the policy, whatever they ended by: an offer that comes and goes, or one newer version
+// after the other, is no way to have a node drained all day.
 const attemptsSoon = 3
 
 // unsuccessful returns the last but so many of the node's attempts without success, since the user last wished for
@@ -289,8 +290,8 @@ func (v *View) tired() plan.Refusal {
 }
 
 // Behind reports whether the node comes after the others: it failed, or had its turn a short while ago. So none is kept
-// waiting by one that is taken out of service again and again, whatever that one's marks say. One that confirmed what it
-// has staged, and was not taken out of service by then, had its turn too.
+// waiting by one that is taken out of service again and again, whatever that one's marks say. One that confirmed what
+// it has staged, and was not taken out of service by then, had its turn too.
 func (v *View) Behind() bool {
 	if v.Marks.Intent.Action == marker.ActionConfirmUpdate && v.doubtful() {
 		return true

@@ -6,6 +6,6 @@
 // follows from another one. A missing field has its default.
 //
 // It fills policy.Settings by the tags of their fields: a new field is one line there. It imports policy,
-// policy/window, a YAML decoder and a library for ranges of versions, and is pure: the caller gives the function that
-// finds time zones.
+// policy/window, marker, a YAML decoder and a library for ranges of versions, and is pure: the caller gives the
+// function that finds time zones.
 package file
