@@ -131,7 +131,7 @@ func blockedNodeStopsNoOther(t *testing.T) {
 	assert.Equal(t, a.rebooted(), 1)
 }
 
-// A drain that gets stuck after its cordon takes its place for a bounded time alone: the node is given back with the
+// A drain that gets stuck after its cordon takes its place for a bounded time alone: the attempt is abandoned with the
 // reason, the others go on, and never two are out at once.
 func TestStuckDrain(t *testing.T) {
 	for name, stuck := range map[string]func(f *testFleet){
@@ -157,7 +157,7 @@ func TestStuckDrain(t *testing.T) {
 				f.until(m.name+" is managed", m.updatedTo(v1))
 			}
 			f.release(v2)
-			f.until("a is given back", func() bool {
+			f.until("the attempt on a is abandoned", func() bool {
 				m := a.marks()
 				return m.Failure != nil && m.Failure.Reason == string(plan.ReasonDrainDeadline) && strings.Contains(m.Failure.Message, "pod default/web")
 			})

@@ -52,7 +52,7 @@ func TestHooks(t *testing.T) {
 	stop()
 }
 
-// A hook that is silent after the drain gives the node back; the failure says which.
+// A hook that is silent after the drain abandons the attempt; the failure says which.
 func TestSilentHook(t *testing.T) {
 	f := newFleet(t, "a", "b")
 	f.machines["b"].halt()
@@ -62,7 +62,7 @@ func TestSilentHook(t *testing.T) {
 	a := f.machines["a"]
 	f.until("a is managed", a.updatedTo(v1))
 	f.release(v2)
-	f.until("a is given back", func() bool { return a.marks().Failure != nil })
+	f.until("the attempt on a is abandoned", func() bool { return a.marks().Failure != nil })
 	m := a.marks()
 	assert.Assert(t, m.Disruption == nil && m.HookID == "" && !a.node().Spec.Unschedulable)
 	assert.Equal(t, m.Failure.Reason, string(plan.ReasonHookFailed))

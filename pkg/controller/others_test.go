@@ -61,7 +61,7 @@ func TestBrupop_798(t *testing.T) {
 }
 
 // brupop_28 and brupop_630: nodes stayed cordoned when the controller was restarted in the middle of a drain. The next
-// leader gives a node back from what stands on it: nothing of ours stays, and what a user wrote meanwhile does.
+// leader undoes all from what stands on it: nothing of ours stays, and what a user wrote meanwhile does.
 func TestBrupop_28_brupop_630(t *testing.T) {
 	f := newFleet(t, "a", "b")
 	f.machines["b"].halt()
@@ -75,7 +75,7 @@ func TestBrupop_28_brupop_630(t *testing.T) {
 	f.annotateFor("a", marker.AnnotationDisrupt, "mine")
 	f.annotate("a", marker.KeyPaused, "a human")
 	f.control(nil)
-	f.until("a is given back", func() bool { return a.marks().Disruption == nil })
+	f.until("the attempt on a is abandoned", func() bool { return a.marks().Disruption == nil })
 	n := a.node()
 	assert.Assert(t, !n.Spec.Unschedulable)
 	assert.DeepEqual(t, othersMarks(n), map[string]string{marker.AnnotationDisrupt: "mine"})

@@ -158,7 +158,7 @@ func TestBudgetBlocksDrain(t *testing.T) {
 	f.until("b is updated", f.machines["b"].updatedTo(v2))
 }
 
-// A drain that can't finish never leads to a reboot: past its deadline the node is given back with a
+// A drain that can't finish never leads to a reboot: past its deadline the attempt is abandoned with a
 // failure, schedulable, and the others go on (S2, L3).
 func TestDrainDeadline(t *testing.T) {
 	f := newFleet(t, "a", "b")
@@ -170,7 +170,7 @@ func TestDrainDeadline(t *testing.T) {
 	f.control(func(o *controller.Options) { o.Policy.Drain = 2 * time.Second })
 	f.until("a is managed", a.updatedTo(v1))
 	f.release(v2)
-	f.until("a is given back", func() bool {
+	f.until("the attempt on a is abandoned", func() bool {
 		m := a.marks()
 		return m.Failure != nil && m.Failure.Reason == string(plan.ReasonDrainDeadline)
 	})
@@ -226,7 +226,7 @@ func TestLabelRemoved(t *testing.T) {
 	f.until("a drains", func() bool { return a.node().Spec.Unschedulable })
 	a.halt()
 	f.unlabel("a")
-	f.until("a is given back", func() bool {
+	f.until("the attempt on a is abandoned", func() bool {
 		n := a.node()
 		return !n.Spec.Unschedulable && n.Annotations[string(marker.KeyDisruption)] == "" && n.Annotations[string(marker.KeyIntentID)] == ""
 	})

@@ -64,7 +64,7 @@ func TestSUC_38(t *testing.T) {
 		f.until(name+" is updated", f.machines[name].updatedTo(v2))
 		assert.Equal(t, f.machines[name].rebooted(), 1)
 	}
-	f.until("a is given back", func() bool {
+	f.until("the attempt on a is abandoned", func() bool {
 		m := a.marks()
 		return m.Failure != nil && m.Failure.Reason == string(plan.ReasonDrainDeadline) && m.Disruption == nil && !a.node().Spec.Unschedulable
 	})

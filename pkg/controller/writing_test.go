@@ -155,7 +155,7 @@ func TestAttackConflictsKeepAPlace(t *testing.T) {
 	for _, busy := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			c := newScripted(2)
-			// Without a cordon its disruption is to be given back, which takes a write.
+			// Without a cordon its disruption is to be ended, which takes a write.
 			n, began := c.nodes["n00"], time.Now().Add(-2*time.Hour)
 			n.BootID, n.OSVersion, n.AgentPod, n.AgentReady = "b1", "1.1.0", true, true
 			n.Marks = marker.Marks{

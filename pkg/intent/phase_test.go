@@ -86,10 +86,10 @@ func TestTransitions(t *testing.T) {
 	}{
 		{"a cordon needs a staged node", intent.ActCordon, intent.PhaseStaging, false},
 		{"a reboot needs a drained node", intent.ActReboot, intent.PhaseStaged, false},
-		{"a node that verifies isn't given back", intent.ActAbandon, intent.PhaseVerifying, false},
+		{"a node that verifies isn't abandoned", intent.ActAbandon, intent.PhaseVerifying, false},
 		{"an unreadable node is left alone", intent.ActNote, intent.PhaseUnreadable, false},
 		{"a slot is never fenced off while the node drains", intent.ActFence, intent.PhaseDraining, false},
-		{"a drain can be given back", intent.ActAbandon, intent.PhaseDraining, true},
+		{"a drain can be abandoned", intent.ActAbandon, intent.PhaseDraining, true},
 		{"leaving has no line: it removes the marks", intent.ActLeave, intent.PhaseWaiting, false},
 	} {
 		_, err := intent.Lookup(tc.act, tc.from)

@@ -142,7 +142,7 @@ func TestLastShown(t *testing.T) {
 		{"a failure of which another was told since", marker.Marks{History: attempt(marker.OutcomeFailed, "StagingFailed"), Failure: &marker.Failure{Message: "x", At: now.Add(1)}},
 			"Finish 2026-09-20T10:00:00Z StagingFailed", "the attempt at 1.2.0 was abandoned"},
 		{"a failure that was forgotten", marker.Marks{History: attempt(marker.OutcomeFailed, "StagingFailed")}, "Finish 2026-09-20T10:00:00Z StagingFailed", "the attempt at 1.2.0 was abandoned"},
-		{"one given back", marker.Marks{History: attempt(marker.OutcomeAbandoned, "Paused"), Failure: failure}, "Finish 2026-09-20T10:00:00Z Paused", "the attempt at 1.2.0 was abandoned"},
+		{"one abandoned", marker.Marks{History: attempt(marker.OutcomeAbandoned, "Paused"), Failure: failure}, "Finish 2026-09-20T10:00:00Z Paused", "the attempt at 1.2.0 was abandoned"},
 		{"an end by any reason", marker.Marks{History: attempt(marker.OutcomeUpdated, string(plan.Reasons()[0]))},
 			"Finish 2026-09-20T10:00:00Z " + string(plan.Reasons()[0]), "updated to 1.2.0"},
 		{"an end by a reason of another build", marker.Marks{History: attempt(marker.OutcomeFailed, "New")}, "", ""},

@@ -120,7 +120,7 @@ const (
 	// ReasonWriteFailing: the API server refuses the writes to the node, or is too slow with them; it is written to ever
 	// more rarely.
 	ReasonWriteFailing Reason = "WriteFailing"
-	// ReasonLabelRemoved: the label is gone; what we hold is being given back.
+	// ReasonLabelRemoved: the label is gone, and what the operator did to the node is being undone.
 	ReasonLabelRemoved Reason = "LabelRemoved"
 )
 

@@ -182,7 +182,7 @@ func withdraws(in intent.Phase) func(n *fleet.Node) bool {
 	}
 }
 
-// A thief of one agent's token has its node cordoned, staged and given back a few times in an hour and fewer in a day,
+// A thief of one agent's token has its node cordoned, staged and uncordoned a few times in an hour and fewer in a day,
 // whatever it says (report: 68 cordons a minute by an offer that comes and goes, 173 attempts by made-up versions).
 func TestAttackChurn(t *testing.T) {
 	same := func(int) string { return v2 }

@@ -117,7 +117,7 @@ func TestWhatALostNodeSaysInItsSoak(t *testing.T) {
 
 func activated(n *fleet.Node) { n.Marks.Report.ActivatedID = n.Marks.Intent.ID }
 
-// A successor that finds a drain whose time was over before it led evicts nothing more and gives the node back, and that
+// A successor that finds a drain whose time was over before it led evicts nothing more and abandons the attempt, and that
 // is no failure: the node may go again at once.
 func TestDrainThatNothingLed(t *testing.T) {
 	evicting := node("a", draining, drain(fleet.Drain{Remaining: 1}), cordonedSince(time.Hour))

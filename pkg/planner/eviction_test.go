@@ -13,7 +13,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
 
-// What becomes of a drain that doesn't come to its end: given back with its reason, and by force only where the policy
+// What becomes of a drain that doesn't come to its end: abandoned with its reason, and by force only where the policy
 // says so, only past the drain's own deadline, and only for a while (S2, L3).
 func TestDrainThatDoesNotEnd(t *testing.T) {
 	byForce := policy.DefaultSettings()

@@ -36,7 +36,7 @@ func TestNotBefore(t *testing.T) {
 		{"paused", none, node("a", offered(v2), paused), nil, time.Time{}},
 		{"no place", none, node("a", prepared), []fleet.Node{node("b", draining)}, time.Time{}},
 		{"backing off", none, node("a", offered(v2), failedOnce(time.Hour, v2)), nil, now.Add(time.Hour)},
-		{"hands off", none, node("a", offered(v2), func(n *fleet.Node) {
+		{"recently uncordoned", none, node("a", offered(v2), func(n *fleet.Node) {
 			n.Marks.History = []marker.Attempt{{Version: v2, Outcome: marker.OutcomeUncordoned, Ended: now.Add(-time.Minute)}}
 		}), nil, now.Add(9 * time.Minute)},
 		{"window closed", closed, node("a", prepared), nil, at22},

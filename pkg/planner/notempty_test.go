@@ -62,7 +62,7 @@ func TestLatePods(t *testing.T) {
 	}
 }
 
-// A pod comes late again and again: hooks are asked by another id each time, and in the end the node is given back (L2).
+// A pod comes late again and again: hooks are asked by another id each time, and in the end the attempt is abandoned (L2).
 func TestPodsThatKeepComing(t *testing.T) {
 	set := policy.DefaultSettings()
 	withHooks(&set)

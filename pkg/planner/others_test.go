@@ -143,10 +143,10 @@ func TestMarksForOthersAreUndone(t *testing.T) {
 		writes  values
 		left    []string
 	}{
-		{"given back", intent.ActAbandon, []change{draining, marked, paused}, all, nil},
-		{"given back because a user took our cordon", intent.ActAbandon, []change{draining, marked, schedulable}, all, nil},
+		{"abandoned", intent.ActAbandon, []change{draining, marked, paused}, all, nil},
+		{"abandoned because a user took our cordon", intent.ActAbandon, []change{draining, marked, schedulable}, all, nil},
 		{"uncordoned by the policy", intent.ActUncordon, []change{draining, marked, runs(v3)}, all, nil},
-		{"given back to a user's cordon: SUC_341", intent.ActAbandon, []change{draining, wasCordoned, marked, paused}, all, nil},
+		{"abandoned on a user's cordon: SUC_341", intent.ActAbandon, []change{draining, wasCordoned, marked, paused}, all, nil},
 		{"left", intent.ActLeave, []change{draining, marked, unlabelled}, all, nil},
 		{"Lost, and left", intent.ActLeave, []change{lost, marked, unlabelled}, all, nil},
 		{"back", intent.ActReturn, []change{back(v2), marked}, values{balancers: "nothing"}, []string{scaleDown, disrupt}},

@@ -204,11 +204,11 @@ func TestRules(t *testing.T) {
 		{"the fleet on pause: what has begun finishes", []func(*policy.Settings){func(s *policy.Settings) { s.Pause = &policy.Pause{Reason: "x", InFlight: policy.Finish} }},
 			[]fleet.Node{node("a", draining), node("b", offered(v2)), node("c")},
 			map[string]string{"a": "Drain Draining", "b": "wait PolicyPaused"}},
-		{"or is given back, up to the reboot", []func(*policy.Settings){func(s *policy.Settings) { s.Pause = &policy.Pause{Reason: "x", InFlight: policy.Return} }},
+		{"or is abandoned, up to the reboot", []func(*policy.Settings){func(s *policy.Settings) { s.Pause = &policy.Pause{Reason: "x", InFlight: policy.Return} }},
 			[]fleet.Node{node("a", draining), node("b", rebooting), node("c", busy), node("d")},
 			map[string]string{"a": "Uncordon PolicyPaused", "b": "Abandon PolicyPaused", "c": "wait Rebooting"}},
 
-		{"a group's pause that gives back more", []func(*policy.Settings){three, func(s *policy.Settings) {
+		{"a group's pause that abandons more", []func(*policy.Settings){three, func(s *policy.Settings) {
 			s.Pause = &policy.Pause{Reason: "x", InFlight: policy.Finish}
 			groups(s, func(c, _ *policy.Group) { c.Pause = &policy.Pause{Reason: "y", InFlight: policy.Return} })
 		}}, []fleet.Node{node("a", stageOf("canary"), draining), node("b", draining), node("c")},
@@ -220,7 +220,7 @@ func TestRules(t *testing.T) {
 			map[string]string{"a": "wait WindowClosed", "b": "Stage UpdateAvailable"}},
 		{"unless the policy says otherwise", []func(*policy.Settings){func(s *policy.Settings) { s.Calendar, s.StageOutside = closed, false }},
 			[]fleet.Node{node("b", offered(v2)), node("c")}, map[string]string{"b": "wait WindowClosed"}},
-		{"what hasn't begun to reboot when it closes is given back", []func(*policy.Settings){func(s *policy.Settings) { s.Calendar = closed }},
+		{"what hasn't begun to reboot when it closes is abandoned", []func(*policy.Settings){func(s *policy.Settings) { s.Calendar = closed }},
 			[]fleet.Node{node("a", draining), node("b", rebooting), node("c", busy), node("d")},
 			map[string]string{"a": "Uncordon WindowClosed", "b": "Abandon WindowClosed", "c": "wait Rebooting"}},
 		{"or finishes", []func(*policy.Settings){func(s *policy.Settings) { s.Calendar, s.WhenClosed = closed, policy.Finish }},
@@ -317,7 +317,7 @@ func TestPlanInJSON(t *testing.T) {
 	assert.Equal(t, read.String(), out.String())
 }
 
-// With no policy to go by nothing goes on that can be given back (S8).
+// With no policy to go by nothing goes on that can be abandoned (S8).
 func TestNoPolicy(t *testing.T) {
 	s := fleetOf([]fleet.Node{node("a", draining), node("b", rebooting), node("c", busy), node("d", offered(v2)), node("e", prepared)})
 	s.NoPolicy, s.PolicyProblem = true, "it is broken"

@@ -44,7 +44,7 @@ func TestShown(t *testing.T) {
 		{"a return without the update", []change{back(v1)}, "RolledBack", "RolledBack: rolled back"},
 		{"the end of a soak", []change{verifying(time.Hour), checked}, "Updated", "Updated: updated to 1.2.0"},
 		{"an attempt that failed", []change{draining, drain(fleet.Drain{Remaining: 1}), cordonedSince(time.Hour)}, "DrainDeadline", "DrainDeadline: not drained within 30m0s"},
-		{"an attempt that was given back", []change{draining, paused}, "Paused", "Paused: the attempt at 1.2.0 was abandoned"},
+		{"an attempt that was abandoned", []change{draining, paused}, "Paused", "Paused: the attempt at 1.2.0 was abandoned"},
 		{"staging that failed", []change{preparing, answers("error", "no space")}, "StagingFailed", "StagingFailed: no space"},
 		{"the beginning of an attempt", []change{offered(v2)}, "UpdateAvailable", ""},
 	} {

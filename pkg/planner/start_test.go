@@ -126,7 +126,7 @@ func TestStart(t *testing.T) {
 			map[string]string{"a": "wait OnlySchedulableNode"}},
 		{"two in one pass leave one", limit(2, 10, 1), []fleet.Node{node("a", prepared), node("b", prepared)}, nil,
 			map[string]string{"a": "Cordon Cordoned", "b": "wait OnlySchedulableNode"}},
-		{"a slot that can't be used is given back", limit(1, 10, 1), []fleet.Node{node("a", prepared)}, []string{"a"},
+		{"a slot that can't be used is freed", limit(1, 10, 1), []fleet.Node{node("a", prepared)}, []string{"a"},
 			map[string]string{"a": "Fence SlotUnused"}},
 		{"a node that takes no pods anyway goes", limit(1, 10, 1), []fleet.Node{node("a", prepared, cordoned), node("b")}, nil,
 			map[string]string{"a": "Cordon Cordoned"}},

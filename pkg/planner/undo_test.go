@@ -38,9 +38,9 @@ func TestCordon(t *testing.T) {
 	}{
 		{"a schedulable node is cordoned", intent.ActCordon, []change{prepared}, on},
 		{"a cordoned one is not touched", intent.ActCordon, []change{prepared, cordoned}, nil},
-		{"given back: ours goes", intent.ActAbandon, []change{draining, paused}, off},
-		{"given back: a user's stays", intent.ActAbandon, []change{draining, wasCordoned, paused}, nil},
-		{"given back because ours was taken", intent.ActAbandon, []change{draining, schedulable}, nil},
+		{"abandoned: ours goes", intent.ActAbandon, []change{draining, paused}, off},
+		{"abandoned: a user's stays", intent.ActAbandon, []change{draining, wasCordoned, paused}, nil},
+		{"abandoned because ours was taken", intent.ActAbandon, []change{draining, schedulable}, nil},
 		{"back: ours goes", intent.ActReturn, []change{back(v2)}, off},
 		{"back: a user's stays", intent.ActReturn, []change{back(v2), wasCordoned}, nil},
 		{"back: already taken by a user", intent.ActReturn, []change{back(v2), schedulable}, nil},

@@ -29,7 +29,7 @@ func rebootedEarly(in *Input) Next {
 	return in.askReboot(plan.LookNone, plan.ReasonRebootedEarly, "the node rebooted after its cordon, before it was asked to")
 }
 
-// uncordonedOrPaused gives a node back that its user takes back.
+// uncordonedOrPaused abandons an attempt that the node's user ends.
 func uncordonedOrPaused(in *Input) Next {
 	switch {
 	case !in.Unschedulable:
@@ -58,7 +58,7 @@ func recalled(in *Input) Next {
 	return next
 }
 
-// attemptEnded gives a node back whose agent failed, or whose host isn't offered the target any more.
+// attemptEnded abandons an attempt whose agent failed, or whose target the host isn't offered any more.
 func attemptEnded(in *Input) Next {
 	m := &in.Marks
 	switch {
@@ -70,8 +70,8 @@ func attemptEnded(in *Input) Next {
 	return Next{}
 }
 
-// agentLost gives a node back whose agent has been away for too long. Where no agent at all is Ready the proxies are
-// away, which is no failure of the node.
+// agentLost abandons an attempt on a node whose agent has been away for too long. Where no agent at all is Ready the
+// proxies are away, which is no failure of the node.
 func agentLost(in *Input) Next {
 	d := in.agentAway()
 	if !d.passed {
@@ -108,7 +108,7 @@ func (in *Input) askReboot(before plan.Look, r plan.Reason, message string) Next
 	return next
 }
 
-// unevictable gives a node back whose drain can't end.
+// unevictable abandons an attempt whose drain can't end.
 func unevictable(in *Input) Next {
 	d := in.Drain
 	if d == nil || d.Failed != "" || d.Unevictable == "" || !d.Forced && in.Rules.Eviction.Force {
@@ -151,7 +151,7 @@ func (v *View) drainSince() (since time.Time, more time.Duration) {
 	}
 }
 
-// drainUnled gives a node back whose drain was over before this process led: what nothing was there to do is no
+// drainUnled abandons an attempt whose drain was over before this process led: what nothing was there to do is no
 // failure. At the first look nothing is evicted for it, and the second one acts, as with any deadline.
 func drainUnled(in *Input) Next {
 	since, more := in.drainSince()
@@ -165,7 +165,7 @@ func drainUnled(in *Input) Next {
 	return in.waitDraining(in.Now.Add(time.Second))
 }
 
-// drainOverdue gives a node back whose drain took too long, the time in which it may use force included.
+// drainOverdue abandons an attempt whose drain took too long, the time in which it may use force included.
 func drainOverdue(in *Input) Next {
 	since, more := in.drainSince()
 	d := in.deadline(since, in.Rules.LongestDrain()+more)

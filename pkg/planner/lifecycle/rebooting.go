@@ -17,7 +17,7 @@ func rebooting(in *Input) Next {
 	return first(in, uncordonedOrPaused, recallReboot, agentLost, rebootOverdue, awaitAgent)
 }
 
-// recallReboot gives a node back that the policy has returned.
+// recallReboot abandons an attempt that the policy ends.
 func recallReboot(in *Input) Next {
 	if !in.Recall.Refuses() {
 		return none(in.Recall.Again)
