@@ -37,10 +37,13 @@ func (c *checks) cordon(actor string, before, after *corev1.Node) {
 		}
 	}
 	all := len(w.server.Nodes())
-	// A controller that took a slot by a policy that the others don't know any more may still use it.
+	// A controller that took a slot by a policy that the others don't know any more may still use it. A limit that is a
+	// share counts nodes that were there when it decided and are gone since.
 	maxUnavailable, maxLost := 0, p.settings.MaxLost.Of(all)
 	for _, other := range w.controllers {
-		maxUnavailable = max(maxUnavailable, most(other.decided.set.MaxUnavailable, all))
+		d := &other.decided
+		were := c.capacity(d.shown, func(*corev1.Node) bool { return true })
+		maxUnavailable = max(maxUnavailable, most(d.set.MaxUnavailable, max(all, were)))
 	}
 	if certain > maxLost && w.now.Sub(p.jumpedAt) > time.Minute {
 		// A pass that began before its clock jumped counts by the time before.
