@@ -35,8 +35,8 @@ func (a *Agent) ask(ctx context.Context, v next.View, c next.Command) time.Durat
 	now := a.cfg.Now()
 	a.memory.Sending(v, now, c)
 	err := a.cfg.Host.Start(ctx, c)
+	a.cfg.Metrics.host(string(c), err)
 	if err != nil {
-		a.cfg.Metrics.hostErrors.WithLabelValues(string(c)).Inc()
 		log = log.WithField(telemetry.FieldError, err)
 	}
 	result := resultOf(err)

@@ -38,6 +38,9 @@ func (a *Agent) turn(ctx context.Context, now time.Time) (time.Duration, error) 
 		return a.nodeTrouble(ctx, &a.looking, err, "Could not read the node"), nil
 	}
 	host, err := a.cfg.Host.Observe(ctx)
+	if ctx.Err() == nil {
+		a.cfg.Metrics.host(observe, err)
+	}
 	if lacks := (*platform.NoAPIError)(nil); errors.As(err, &lacks) && a.stabilizing(node) {
 		return a.withoutAPI(ctx, now, node, lacks), nil
 	}
@@ -46,6 +49,7 @@ func (a *Agent) turn(ctx context.Context, now time.Time) (time.Duration, error) 
 	}
 	a.hostFound()
 	a.memory.Observed(now, host)
+	a.cfg.Metrics.observed(host)
 
 	v := a.view(now, node, host)
 	a.cfg.Metrics.asked(v.Intent, v.Report)
@@ -105,7 +109,6 @@ func (a *Agent) hostTrouble(ctx context.Context, now time.Time, err error) (time
 	if ctx.Err() != nil {
 		return 0, nil
 	}
-	a.cfg.Metrics.hostErrors.WithLabelValues(observe).Inc()
 	if a.hosting.changed(err.Error()) {
 		a.log.WithField(telemetry.FieldError, err).Warn("Could not look at the host")
 	}
