@@ -44,7 +44,8 @@ type reviewer struct {
 	gate   *gate
 	signed chan struct{}
 	// pods are allowances for reviews of the others, by the UIDs of the tokens' pods.
-	pods *lruMap[string, *allowance]
+	pods    *lruMap[string, *allowance]
+	metrics *Metrics
 	// flights are the reviews under way, by the tokens' hashes.
 	flights singleflight.Group
 }
@@ -55,8 +56,8 @@ type review struct {
 	refusal  *Refusal
 }
 
-func newReviewer(client kubernetes.Interface, k *keys, audience, namespace, account string, now func() time.Time) *reviewer {
-	return &reviewer{client: client, audience: audience, account: "system:serviceaccount:" + namespace + ":" + account, now: now,
+func newReviewer(client kubernetes.Interface, k *keys, audience, namespace, account string, now func() time.Time, m *Metrics) *reviewer {
+	return &reviewer{client: client, metrics: m, audience: audience, account: "system:serviceaccount:" + namespace + ":" + account, now: now,
 		keys: k, reviews: newReviews(), gate: newGate(now), signed: make(chan struct{}, signedAtOnce),
 		pods: newLRUMap[string](func() *allowance { return newAllowance(podReviewsPerSecond, podReviewBurst, now) })}
 }
@@ -158,9 +159,11 @@ func (r *reviewer) review(ctx context.Context, text string, hash [sha256.Size]by
 	tr, err := r.client.AuthenticationV1().TokenReviews().Create(ctx, &authenticationv1.TokenReview{
 		Spec: authenticationv1.TokenReviewSpec{Token: text, Audiences: []string{r.audience}}}, metav1.CreateOptions{})
 	if err != nil {
+		r.metrics.reviewed(review{}, err)
 		return review{}, errors.Wrap(err, "reviewing a token")
 	}
 	v := r.judge(tr.Status)
+	r.metrics.reviewed(v, nil)
 	r.reviews.put(hash, v, at)
 	return v, nil
 }

@@ -29,7 +29,7 @@ func goodReview(i Identity) authenticationv1.TokenReviewStatus {
 }
 
 func TestReviewJudge(t *testing.T) {
-	r := newReviewer(nil, testKeys(), testAudience, "bottlerocket", "update-operator-agent", time.Now)
+	r := newReviewer(nil, testKeys(), testAudience, "bottlerocket", "update-operator-agent", time.Now, NewMetrics(nil))
 	for _, tc := range []struct {
 		name   string
 		change func(s *authenticationv1.TokenReviewStatus)
@@ -94,7 +94,7 @@ func newReviewWorld() *reviewWorld {
 		tr.Status = s
 		return true, tr, err
 	})
-	w.reviewer = newReviewer(client, testKeys(), testAudience, "bottlerocket", "update-operator-agent", func() time.Time { return *w.now.Load() })
+	w.reviewer = newReviewer(client, testKeys(), testAudience, "bottlerocket", "update-operator-agent", func() time.Time { return *w.now.Load() }, NewMetrics(nil))
 	return w
 }
 

@@ -154,7 +154,7 @@ func FuzzToken(f *testing.F) {
 }
 
 func TestToldWithoutAReview(t *testing.T) {
-	r := newReviewer(nil, testKeys(), testAudience, "bottlerocket", "update-operator-agent", func() time.Time { return noon })
+	r := newReviewer(nil, testKeys(), testAudience, "bottlerocket", "update-operator-agent", func() time.Time { return noon }, NewMetrics(nil))
 	for _, tc := range []struct {
 		name   string
 		change func(claims map[string]any)

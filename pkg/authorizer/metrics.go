@@ -10,10 +10,18 @@ import (
 type Metrics struct {
 	requests  *prometheus.CounterVec
 	refused   *prometheus.CounterVec
+	reviews   *prometheus.CounterVec
 	watches   prometheus.Gauge
 	expires   *prometheus.GaugeVec
 	admission prometheus.Gauge
 }
+
+// What a review said of a token, as a metric label.
+const (
+	reviewGood   = "good"
+	reviewBad    = "bad"
+	reviewFailed = "failed"
+)
 
 // NewMetrics registers the proxy's metrics; r may be nil.
 func NewMetrics(r prometheus.Registerer) *Metrics {
@@ -23,6 +31,8 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 			Help: "Requests of identified agents on their own node, by verb."}, []string{"verb"}),
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{Name: name("refused_total"),
 			Help: "Requests that were refused, by reason."}, []string{"reason"}),
+		reviews: prometheus.NewCounterVec(prometheus.CounterOpts{Name: name("token_reviews_total"),
+			Help: "Tokens that the API server was asked about, by result: good, bad, or failed where there was no answer."}, []string{"result"}),
 		watches: prometheus.NewGauge(prometheus.GaugeOpts{Name: name("watches"),
 			Help: "Open watches of agents."}),
 		expires: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name("certificate_expiry_timestamp_seconds"),
@@ -33,11 +43,26 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 	for _, reason := range reasons {
 		m.refused.WithLabelValues(string(reason))
 	}
+	for _, result := range []string{reviewGood, reviewBad, reviewFailed} {
+		m.reviews.WithLabelValues(result)
+	}
 	for _, v := range []verb{verbGet, verbList, verbWatch, verbPatch} {
 		m.requests.WithLabelValues(string(v))
 	}
 	if r != nil {
-		r.MustRegister(m.requests, m.refused, m.watches, m.expires, m.admission)
+		r.MustRegister(m.requests, m.refused, m.reviews, m.watches, m.expires, m.admission)
 	}
 	return m
+}
+
+// reviewed counts a review of a token.
+func (m *Metrics) reviewed(v review, err error) {
+	result := reviewGood
+	switch {
+	case err != nil:
+		result = reviewFailed
+	case v.refusal != nil:
+		result = reviewBad
+	}
+	m.reviews.WithLabelValues(result).Inc()
 }

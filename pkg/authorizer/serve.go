@@ -74,7 +74,7 @@ func New(o Options, config *rest.Config, r prometheus.Registerer, log logrus.Fie
 			Now: time.Now, Log: log, Expires: m.expires,
 		}),
 		handler: &handler{
-			reviewer: newReviewer(client, keys, o.Audience, o.Namespace, o.AgentAccount, time.Now),
+			reviewer: newReviewer(client, keys, o.Audience, o.Namespace, o.AgentAccount, time.Now, m),
 			upstream: up, limits: newLRUMap[string](newLimit), patches: make(chan struct{}, patchesAtOnce), audit: newAuditor(log, m), metrics: m,
 			admission: admission{missing: m.admission, log: log, now: time.Now}, now: time.Now, log: log, trust: defaultTrust, stopping: context.Background(),
 		},
