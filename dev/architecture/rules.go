@@ -116,7 +116,7 @@ var vague = []string{"util", "utils", "helper", "helpers", "manager", "common"}
 
 // topLevel is what the top folder may hold beside dotfiles and what git ignores.
 var topLevel = []string{
-	"cmd", "pkg", "dev", "docs", "update-operator.yaml", "Makefile", "Dockerfile", "go.mod", "go.sum", "README.md",
+	"cmd", "pkg", "dev", "docs", "monitoring", "update-operator.yaml", "Makefile", "Dockerfile", "go.mod", "go.sum", "README.md",
 	"CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md",
 	"LICENSE-APACHE", "LICENSE-MIT", "COPYRIGHT", "NOTICE",
 	// Made by make build, make image and make dist.

@@ -140,7 +140,7 @@ func BenchmarkPass(b *testing.B) {
 	log.SetOutput(io.Discard)
 	term := controller.NewTerm(controller.TermConfig{
 		Cluster: &still{nodes: snapshot(b, fleetSize, set).Nodes}, Drainer: still{}, Events: still{}, Policies: still{}, Now: time.Now,
-		Metrics: controller.NewMetrics(nil), Log: log,
+		Metrics: controller.NewMetrics(nil, true), Log: log,
 	})
 	b.ReportAllocs()
 	for b.Loop() {

@@ -134,7 +134,7 @@ var description = regexp.MustCompile(`^Desc{fqName: "(.*)", help: "(.*)", unit: 
 
 func TestDocsMetrics(t *testing.T) {
 	for name, register := range map[string]func(prometheus.Registerer){
-		Controller: func(r prometheus.Registerer) { controller.NewMetrics(r) },
+		Controller: func(r prometheus.Registerer) { controller.NewMetrics(r, true) },
 		Proxy:      func(r prometheus.Registerer) { authorizer.NewMetrics(r) },
 		Agent:      func(r prometheus.Registerer) { agent.NewMetrics().Register(r) },
 		"all":      func(r prometheus.Registerer) { telemetry.RegisterBuildInfo(r, "") },

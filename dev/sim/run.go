@@ -64,7 +64,7 @@ var start = time.Date(2026, 9, 21, 9, 0, 0, 0, time.UTC)
 var shared = struct {
 	controller *controller.Metrics
 	agent      *agent.Metrics
-}{controller.NewMetrics(nil), agent.NewMetrics()}
+}{controller.NewMetrics(nil, true), agent.NewMetrics()}
 
 func newWorld(s Scenario) *world {
 	w := &world{scenario: s, settings: s.settings(), rng: rand.New(rand.NewPCG(s.Seed, 2)),

@@ -38,10 +38,14 @@ func TestAttackPlanPage(t *testing.T) {
 			out.Warnings = append(out.Warnings, plan.Warning{Message: plan.Text(word)})
 			var sentence plan.Message
 			assert.NilError(t, sentence.UnmarshalText([]byte(word)))
-			out.Nodes = append(out.Nodes, plan.Decision{Node: "n3", Reason: plan.ReasonBudgetBlocks, Message: sentence})
+			out.Nodes = append(out.Nodes, plan.Decision{Node: "n3", UID: "n3", Reason: plan.ReasonBudgetBlocks, Message: sentence})
+			out.Stopped = append(out.Stopped, plan.StoppedVersion{Version: word})
+			s.Nodes = append(s.Nodes, fleet.Node{Name: "n3", UID: "n3", OSVersion: word, Zone: word})
 
 			registry := prometheus.NewRegistry()
-			NewMetrics(registry).pass(out, time.Second)
+			set := policy.DefaultSettings()
+			set.Groups = []policy.Group{{Name: word, Rules: set.Rules}}
+			NewMetrics(registry, true).pass(seen{at: now, snapshot: s, settings: set, plan: out}, time.Second)
 			served := func(h http.Handler, query string) string {
 				w := httptest.NewRecorder()
 				h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/"+query, nil))

@@ -46,7 +46,7 @@ type Controller struct {
 
 // New wires a controller; nothing runs yet.
 func New(o Options, client kubernetes.Interface, r prometheus.Registerer, log logrus.FieldLogger) (*Controller, error) {
-	c := &Controller{options: o, client: client, metrics: NewMetrics(r), log: log, now: time.Now}
+	c := &Controller{options: o, client: client, metrics: NewMetrics(r, o.BrupopMetrics), log: log, now: time.Now}
 	changed := func() {
 		if t := c.term.Load(); t != nil {
 			t.Changed()

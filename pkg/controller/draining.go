@@ -39,6 +39,7 @@ func (t *Term) drain(ctx context.Context, s fleet.Snapshot, step plan.Step) {
 		if err == nil {
 			r, err = t.c.Drainer.Pass(ctx, step.Node, *step.Eviction, step.Force, step.Most)
 			t.noteEvicted(step.UID, r.Gone)
+			t.c.Metrics.evicted(r)
 		}
 		found := &fleet.Drain{Remaining: r.Remaining(), Blocked: r.BlockedBy, Unevictable: r.Unevictable, Forced: step.Force, Awaited: r.Awaited, Waiting: r.Goes}
 		if err != nil {

@@ -19,6 +19,15 @@ type passedOver struct {
 	id    string
 	// since is when the first such pass was.
 	since time.Time
+	in    inPhase
+}
+
+// inPhase is since when a node has been in its phase as the plan shows it, which knows of more phases than the marks.
+type inPhase struct {
+	phase intent.Phase
+	since time.Time
+	// whole: it began then. Else it was seen then for the first time.
+	whole bool
 }
 
 // same reports whether the pass was over a node in that phase, under that intent.
@@ -113,16 +122,18 @@ func (t *Term) recall(n *fleet.Node, now time.Time) {
 
 // remember keeps, of managed nodes only, what the next pass wants to know.
 func (t *Term) remember(s fleet.Snapshot, out plan.Plan) {
-	managed := make(map[string]bool, len(out.Nodes))
+	managed := make(map[string]intent.Phase, len(out.Nodes))
 	for _, n := range out.Nodes {
-		managed[n.UID] = true
+		managed[n.UID] = n.Phase
 	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	passed := make(map[string]passedOver, len(managed))
 	disrupted, staged := map[string]bool{}, map[string]bool{}
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
-		if managed[n.UID] {
-			p := passedOver{n.Phase(), n.Marks.Intent.ID, s.Now}
+		if shown, is := managed[n.UID]; is {
+			p := passedOver{n.Phase(), n.Marks.Intent.ID, s.Now, t.inPhase(n, shown, s.Now)}
 			if n.PassedOver {
 				p.since = n.WatchedSince
 			}
@@ -131,8 +142,6 @@ func (t *Term) remember(s fleet.Snapshot, out plan.Plan) {
 		}
 		disrupted[n.UID] = n.Disrupted()
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	t.passed = passed
 	t.forgetWriting(s)
 	t.drains.keep(disrupted)
@@ -140,4 +149,33 @@ func (t *Term) remember(s fleet.Snapshot, out plan.Plan) {
 	t.checks.keep(disrupted)
 	// By their age alone: taking the label off and putting it on again ends no memory.
 	maps.DeleteFunc(t.borne, func(_ string, b *borne) bool { return b.over(s.Now) })
+}
+
+// inPhase returns since when a node has been in the phase that the plan shows, and counts the one that it has left. The
+// caller holds t.mu.
+func (t *Term) inPhase(n *fleet.Node, shown intent.Phase, now time.Time) inPhase {
+	before, known := t.passed[n.UID]
+	switch {
+	case known && before.in.phase == shown:
+		return before.in
+	case known && before.in.whole:
+		t.c.Metrics.left(before.in.phase, now.Sub(before.in.since))
+	}
+	if at := intent.BeganAt(n.Marks, shown); !at.IsZero() {
+		return inPhase{shown, at, true}
+	}
+	return inPhase{shown, now, known}
+}
+
+// longest returns, of each phase, since when the node has been in it that has been in it for longest.
+func (t *Term) longest() map[intent.Phase]time.Time {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	oldest := map[intent.Phase]time.Time{}
+	for _, p := range t.passed {
+		if at, known := oldest[p.in.phase]; !known || p.in.since.Before(at) {
+			oldest[p.in.phase] = p.in.since
+		}
+	}
+	return oldest
 }

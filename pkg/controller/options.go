@@ -27,6 +27,8 @@ type Options struct {
 	// Lease times: a follower takes over LeaseDuration after the last renewal, a leader gives up after
 	// RenewDeadline without one, and renews every RetryPeriod.
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
+	// BrupopMetrics adds gauges under the names that dashboards for Brupop use. Default true.
+	BrupopMetrics bool
 	// Kubeconfig is empty inside a cluster.
 	Kubeconfig string
 	telemetry.Options
@@ -41,6 +43,7 @@ func DefaultOptions() Options {
 		LeaseDuration: 45 * time.Second,
 		RenewDeadline: 30 * time.Second,
 		RetryPeriod:   10 * time.Second,
+		BrupopMetrics: true,
 		Options:       telemetry.DefaultOptions(),
 	}
 }
@@ -54,6 +57,7 @@ func (o *Options) AddFlags(fs *flag.FlagSet) {
 	fs.DurationVar(&o.LeaseDuration, "lease-duration", o.LeaseDuration, "a follower takes over after so long without a renewal")
 	fs.DurationVar(&o.RenewDeadline, "lease-renew-deadline", o.RenewDeadline, "a leader gives up after so long without a renewal")
 	fs.DurationVar(&o.RetryPeriod, "lease-retry-period", o.RetryPeriod, "pause between renewals")
+	fs.BoolVar(&o.BrupopMetrics, "brupop-metrics", o.BrupopMetrics, "serve brupop_hosts_state and brupop_hosts_version too")
 	fs.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "kubeconfig file, outside a cluster")
 	o.Options.AddFlags(fs, "metrics, probes and the plan")
 }

@@ -74,6 +74,8 @@ type Term struct {
 	warnings      []plan.Warning
 	stopped       map[string]bool
 	retry         time.Duration
+	// read is which policy the last pass went by.
+	read policyRead
 }
 
 // NewTerm begins a term: nothing that an earlier one read counts any more.
@@ -146,7 +148,7 @@ func (t *Term) Turn(ctx context.Context) time.Duration {
 		return 0
 	case err != nil:
 		t.c.Log.WithError(err).Warn("A pass could not be finished and will be repeated")
-		t.c.Metrics.errors.Inc()
+		t.c.Metrics.passErrors.Inc()
 		pause := t.retry
 		t.retry = min(2*t.retry, retryMax)
 		return pause
@@ -177,6 +179,9 @@ func (t *Term) Pass(ctx context.Context) (time.Time, error) {
 		return time.Time{}, err
 	}
 	out := planner.Plan(s, set)
+	if v := t.c.Policies.Current().ResourceVersion; v != t.read.resourceVersion || t.read.at.IsZero() {
+		t.read = policyRead{v, began}
+	}
 	if len(s.Nodes) > 0 {
 		if again := t.askForAdmission(ctx, s.Nodes[0].Name, s.Now); !again.IsZero() && (out.Wake.IsZero() || again.Before(out.Wake)) {
 			out.Wake = again
@@ -188,7 +193,8 @@ func (t *Term) Pass(ctx context.Context) (time.Time, error) {
 	t.announceSteps(s)
 	t.announceWaits(out, s.Now)
 	err = t.carryOut(ctx, s, out)
-	t.c.Metrics.pass(out, t.c.Now().Sub(began))
+	now := t.c.Now()
+	t.c.Metrics.pass(seen{now, s, set, out, t.read, t.longest()}, now.Sub(began))
 	return out.Wake, err
 }
 
@@ -212,10 +218,16 @@ func (t *Term) stuckFor() time.Duration {
 	return t.c.Now().Sub(t.began)
 }
 
+// log names the node, its phase, and the intent that stands after the step.
 func (t *Term) log(s plan.Step) logrus.FieldLogger {
-	return t.c.Log.WithFields(logrus.Fields{
+	log := t.c.Log.WithFields(logrus.Fields{
 		telemetry.FieldNode:   s.Node,
+		telemetry.FieldPhase:  string(s.Phase),
 		telemetry.FieldAct:    string(s.Act),
 		telemetry.FieldReason: string(s.Reason),
 	})
+	if s.Change != nil {
+		log = log.WithField(telemetry.FieldIntent, s.Change.Marks.Intent.ID)
+	}
+	return log
 }

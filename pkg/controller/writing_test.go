@@ -271,7 +271,7 @@ func newScripted(n int) *scripted {
 func (c *scripted) term() *Term {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
-	return NewTerm(TermConfig{Cluster: c, Events: c, Policies: c, Now: time.Now, Metrics: NewMetrics(nil), Log: log})
+	return NewTerm(TermConfig{Cluster: c, Events: c, Policies: c, Now: time.Now, Metrics: NewMetrics(nil, true), Log: log})
 }
 
 // untouched counts the nodes, but for the first ones, to which nothing was written.

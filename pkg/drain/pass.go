@@ -56,6 +56,8 @@ type Result struct {
 	Evicted, Terminating, Blocked, Waiting int
 	// Gone is how many pods this pass may have evicted: those that were accepted, and those without an answer.
 	Gone int
+	// Refused is how many of this pass's requests were refused.
+	Refused int
 	// BlockedBy is a sentence on the first blocked pod, by name. Unevictable is one on the first pod that can never be
 	// evicted.
 	BlockedBy, Unevictable string
@@ -183,6 +185,7 @@ func (r *Result) add(a *request, force bool) {
 		note(&r.Goes, p+" is shutting down")
 	case blocked:
 		r.Blocked++
+		r.Refused++
 		note(&r.BlockedBy, fmt.Sprintf("%s may not be evicted: %s", p, a.reason))
 	case unanswered:
 		r.Blocked++
@@ -190,6 +193,7 @@ func (r *Result) add(a *request, force bool) {
 		note(&r.BlockedBy, fmt.Sprintf("%s: no answer to its %s within %s", p, requested(force), answerTime))
 	case unevictable:
 		r.Blocked++
+		r.Refused++
 		note(&r.Unevictable, fmt.Sprintf("%s can not be evicted: %s", p, a.reason))
 	case unasked, notLeading:
 		// The next pass tries it.

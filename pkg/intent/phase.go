@@ -1,6 +1,10 @@
 package intent
 
-import "github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
+import (
+	"time"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
+)
 
 // Phase is where a node is on its way through an update. Phases are derived, never stored.
 type Phase string
@@ -69,6 +73,24 @@ func PhaseOf(m marker.Marks) Phase {
 		return PhaseWaiting
 	}
 	return PhaseNew
+}
+
+// BeganAt returns when a phase began as the node's marks say; zero if they don't.
+func BeganAt(m marker.Marks, p Phase) time.Time {
+	switch d := m.Disruption; p {
+	case PhaseStaging, PhaseRebooting, PhaseResetting:
+		return m.Intent.Time
+	case PhaseDraining:
+		if d != nil {
+			return d.Since
+		}
+	case PhaseVerifying:
+		if d != nil && d.Returned != nil {
+			return *d.Returned
+		}
+	default:
+	}
+	return time.Time{}
 }
 
 // PointOfNoReturn reports whether the agent may have touched the host for a reboot: from there on only a new boot ID,

@@ -37,8 +37,10 @@ type PolicyState struct {
 	// all is well. None: nothing may start, as there is no good one from before either, or it was deleted.
 	Problem string
 	None    bool
-	// Stands reports whether there is a ConfigMap, be its policy in force or not.
-	Stands bool
+	// Stands reports whether there is a ConfigMap, be its policy in force or not. ResourceVersion is that of the
+	// ConfigMap; empty without one.
+	Stands          bool
+	ResourceVersion string
 	// Acknowledged are the versions that an administrator let go on.
 	Acknowledged map[string]bool
 	// Warnings are sentences on what was read and may not have been meant.
@@ -68,9 +70,10 @@ type Policy struct {
 	mu sync.Mutex
 	// set is the last good policy, the defaults before there was one; good: it stands there, or a mistake does that came
 	// after it. unreadable is what is wrong with what stands.
-	set          policy.Settings
-	good, stands bool
-	unreadable   string
+	set             policy.Settings
+	good, stands    bool
+	unreadable      string
+	resourceVersion string
 	// paused is the fleet's pause in what stands and has a mistake: it holds all the same.
 	paused *policy.Pause
 	// pauses are those of PauseConfigMap.
@@ -139,7 +142,7 @@ func only(i Informer) any {
 func (p *Policy) Current() PolicyState {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := PolicyState{Settings: p.set, Stands: p.stands, Acknowledged: p.acknowledged,
+	s := PolicyState{Settings: p.set, Stands: p.stands, ResourceVersion: p.resourceVersion, Acknowledged: p.acknowledged,
 		last: p.pauses.addTo(p.set), pauses: p.pauses, acknowledgedWarnings: p.warnings}
 	switch {
 	case p.unreadable != "":
@@ -195,7 +198,7 @@ func (p *Policy) receive(obj any) {
 
 // keep takes in the ConfigMap, or its absence, nil. The lock is held.
 func (p *Policy) keep(obj any) {
-	p.stands, p.unreadable, p.paused = obj != nil, "", nil
+	p.stands, p.unreadable, p.paused, p.resourceVersion = obj != nil, "", nil, ""
 	if obj == nil {
 		p.good = false
 		return
@@ -205,6 +208,7 @@ func (p *Policy) keep(obj any) {
 		p.unreadable = policyProblem(errors.Errorf("%T is no ConfigMap", obj))
 		return
 	}
+	p.resourceVersion = config.ResourceVersion
 	set, err := decodePolicy(config, p.c.Defaults)
 	if err != nil {
 		p.unreadable, p.paused = policyProblem(err), file.Pause([]byte(config.Data[PolicyKey]))

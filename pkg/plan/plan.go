@@ -73,6 +73,8 @@ type Step struct {
 	Act     intent.Act `json:"act"`
 	Reason  Reason     `json:"reason"`
 	Message string     `json:"message,omitempty"`
+	// Phase is the node's before the step.
+	Phase intent.Phase `json:"-"`
 	// Before is what must be seen live right before the step is carried out.
 	Before Look `json:"-"`
 	// Check is what a step of that act looks at, and a look before the cordon looks at besides.
@@ -151,6 +153,19 @@ type Decision struct {
 	Message Message    `json:"message"`
 	// NotBefore is when the reason may be gone, by the clock alone; zero if something else must happen first.
 	NotBefore time.Time `json:"notBefore,omitzero"`
+}
+
+// Goes returns the version that a node with these marks is to go to, or is offered; empty if it is the one that it
+// runs.
+func (d Decision) Goes(m *marker.Marks) string {
+	target := d.Target
+	if target == "" {
+		target = m.Report.Available
+	}
+	if target == m.Report.Current {
+		return ""
+	}
+	return target
 }
 
 // Starts reports whether something is done to the node now. By the other acts nothing starts: what users read is

@@ -83,12 +83,30 @@ func (s Step) Shown() (Shown, bool) {
 	return LastShown(&s.Change.Marks)
 }
 
+// Failed returns the version of the attempt that the step ends as a failure; false: it ends none so.
+func (s Step) Failed() (version string, failed bool) {
+	if s.Change == nil || !s.Change.EndsAttempt {
+		return "", false
+	}
+	h := s.Change.Marks.History
+	last := h[len(h)-1]
+	return last.Version, last.Outcome == marker.OutcomeFailed
+}
+
 // TakenOut returns what is said of a cordon.
 func TakenOut(target string) string { return "taken out of service for " + target }
 
 // endedSince reports whether the node's last attempt ended at that moment or later.
 func endedSince(m *marker.Marks, at time.Time) bool {
 	return len(m.History) > 0 && !m.History[len(m.History)-1].Ended.Before(at)
+}
+
+// LastEnd returns when the node's last attempt ended; zero if none has.
+func LastEnd(m *marker.Marks) time.Time {
+	if len(m.History) == 0 {
+		return time.Time{}
+	}
+	return m.History[len(m.History)-1].Ended
 }
 
 func lastEnd(m *marker.Marks) (Shown, bool) {

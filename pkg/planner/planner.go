@@ -110,8 +110,9 @@ func (p *planner) take(i int, next lifecycle.Next) {
 	d := plan.Decision{Node: m.Name, UID: m.UID, Phase: next.Phase, Version: m.Marks.Report.Current, Target: m.Marks.Intent.Target,
 		Reason: next.Reason, Message: next.Message, NotBefore: next.Message.Ends()}
 	if next.Step != nil {
-		d.Act = next.Step.Act
-		p.out.Steps = append(p.out.Steps, *next.Step)
+		step := *next.Step
+		d.Act, step.Phase = step.Act, next.Phase
+		p.out.Steps = append(p.out.Steps, step)
 	}
 	p.out.Nodes[i] = d
 }

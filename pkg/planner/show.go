@@ -34,8 +34,8 @@ func Show(s fleet.Snapshot, set policy.Settings) plan.Plan {
 		d := &out.Nodes[i]
 		n := nodes[d.Node]
 		d.Group = set.GroupOf(n.Labels)
-		if r := &n.Marks.Report; d.Target == "" && r.Available != r.Current {
-			d.Target = r.Available
+		if d.Target == "" {
+			d.Target = d.Goes(&n.Marks)
 		}
 		g := groups[d.Group]
 		g.count(d)
