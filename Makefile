@@ -56,8 +56,8 @@ build: ## Build both commands and the kubectl plugin for this machine into bin/
 	go build -trimpath -ldflags "$(LDFLAGS)" -o bin/ $(addprefix ./cmd/,$(COMMANDS) $(PLUGIN))
 
 .PHONY: test
-test: ## Run what each change must pass, in 10 minutes; the first run builds a Kubernetes control plane into the cache
-	go run ./dev/controlplane/cmd
+test: ## Run what each change must pass, in 10 minutes; the first run builds a Kubernetes control plane and Prometheus into the cache
+	go run ./dev/controlplane/cmd control-plane prometheus
 	@# One package at a time in each of two lanes: a control plane that is short of CPU answers late.
 	@status=0; set -x; \
 	go test $(RACE) -p 1 -timeout $(TEST_TIMEOUT) $(RACED) & raced=$$!; \
@@ -110,7 +110,7 @@ chaos: ## Update a fleet while everything fails in turn, drawn from SEED, for RU
 .PHONY: e2e
 e2e: ## Test the whole product on a cluster of real nodes, as root on Linux; SHORT=1: one rollout and one power cut
 	@go run ./dev/realcluster/cmd
-	go run ./dev/controlplane/cmd -node
+	go run ./dev/controlplane/cmd control-plane node
 	go test -count=1 -v -timeout $(TEST_TIMEOUT) $(if $(SHORT),-run '^(TestRollout|TestPowerCutOfTheController)$$') ./dev/e2e
 
 .PHONY: demo

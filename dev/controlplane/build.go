@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/pkg/errors"
@@ -16,14 +17,14 @@ type Options struct {
 	// Version of Kubernetes, such as 1.36.3. Empty takes K8S_VERSION from the
 	// environment and, without it, the version that dev/controlplane/programs pins.
 	Version string
-	// Node asks for the programs of a real node too: kubelet, containerd and so on.
-	Node bool
+	// Groups says which programs; none is those of a control plane.
+	Groups []Group
 	// Progress gets a line when the build of a program starts and ends; nil is
 	// silence.
 	Progress io.Writer
 }
 
-// Build makes sure that the programs of a control plane are in the cache and
+// Build makes sure that the programs that are asked for are in the cache and
 // says where they are. What is there and was built from the same pins by the
 // same Go release is taken as it is, without running a command. Several
 // processes may call it at the same time: one builds, the others wait, and
@@ -37,7 +38,7 @@ func Build(ctx context.Context, o Options) (Binaries, error) {
 		return b.binaries, nil
 	}
 	held, err := lock(ctx, filepath.Join(b.dir, "lock"), func() {
-		b.say("waiting for another process that builds Kubernetes %s", b.version)
+		b.say("waiting for another process that builds programs for Kubernetes %s", b.version)
 	})
 	if err != nil {
 		return Binaries{}, err
@@ -87,9 +88,13 @@ func newBuild(o Options) (*build, error) {
 		progress: o.Progress,
 	}
 	b.binaries = binaries(version, b.dir)
+	groups := o.Groups
+	if len(groups) == 0 {
+		groups = []Group{GroupControlPlane}
+	}
 	fingerprints := map[string]string{}
 	for _, p := range programs {
-		if p.node && !o.Node {
+		if !slices.Contains(groups, p.group) {
 			continue
 		}
 		b.programs = append(b.programs, p)
@@ -170,10 +175,10 @@ func (b *build) one(ctx context.Context, p program, source, temp string, flags [
 	if err != nil {
 		return err
 	}
-	b.say("building %s (for Kubernetes %s; the first time this takes minutes)", p.name, b.version)
+	b.say("building %s (the first time this takes minutes)", p.of(b.version))
 	began := time.Now()
 	out := filepath.Join(temp, p.name)
-	args := append([]string{"build", "-trimpath", "-buildvcs=false", "-ldflags", ldflags, "-o", out}, flags...)
+	args := append([]string{"build", "-trimpath", "-buildvcs=false", "-tags", p.tags, "-ldflags", ldflags, "-o", out}, flags...)
 	if err := goCommand(ctx, source, nil, []string{"GOTMPDIR=" + temp}, append(args, p.pkg)...); err != nil {
 		return errors.WithMessagef(err, "building %s", p.name)
 	}

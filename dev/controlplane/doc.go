@@ -2,7 +2,8 @@
 // machine, without nodes: etcd, kube-apiserver and, if asked,
 // kube-controller-manager and kube-scheduler. dev/simcluster adds simulated
 // nodes to it, dev/realcluster real ones. The folder programs holds no code, but
-// the versions that all of it is built from.
+// the versions that all of it is built from. Build makes the programs of a real node and Prometheus too, from the
+// modules beside the packages that run them.
 //
 // It promises:
 //

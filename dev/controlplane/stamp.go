@@ -43,6 +43,9 @@ func (p program) stamp(version, pins string) (string, error) {
 		return "", err
 	}
 	release, _, _ := strings.Cut(runtime.Version(), " ")
+	if p.tags != "" {
+		flags += " -tags " + p.tags
+	}
 	return strings.Join([]string{p.pkg, version, pins, flags, release, runtime.GOOS + "/" + runtime.GOARCH}, "\n") + "\n", nil
 }
 

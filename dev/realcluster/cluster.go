@@ -79,7 +79,7 @@ func Start(ctx context.Context, config Config) (_ *Cluster, err error) {
 	if config.Progress == nil {
 		config.Progress = io.Discard
 	}
-	binaries, err := controlplane.Build(ctx, controlplane.Options{Node: true, Progress: config.Progress})
+	binaries, err := controlplane.Build(ctx, controlplane.Options{Groups: []controlplane.Group{controlplane.GroupControlPlane, controlplane.GroupNode}, Progress: config.Progress})
 	if err != nil {
 		return nil, err
 	}

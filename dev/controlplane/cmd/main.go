@@ -1,13 +1,13 @@
-// Command cmd puts the programs of a control plane, and of a node, into the cache, so that a
-// test run doesn't spend its time limit on them, and prints the folder.
+// Command cmd puts the programs of the groups in its arguments (control-plane, node, prometheus) into the cache, so that a
+// test run doesn't spend its time limit on them, and prints the folder. Without arguments it is those of a control plane.
 package main
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/controlplane"
@@ -18,9 +18,16 @@ func main() { os.Exit(run()) }
 func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	node := flag.Bool("node", false, "build what a real node needs too")
-	flag.Parse()
-	b, err := controlplane.Build(ctx, controlplane.Options{Node: *node, Progress: os.Stderr})
+	var groups []controlplane.Group
+	for _, arg := range os.Args[1:] {
+		g := controlplane.Group(arg)
+		if !slices.Contains(controlplane.Groups, g) {
+			fmt.Fprintf(os.Stderr, "there is no group of programs %q: %q are\n", arg, controlplane.Groups)
+			return 2
+		}
+		groups = append(groups, g)
+	}
+	b, err := controlplane.Build(ctx, controlplane.Options{Groups: groups, Progress: os.Stderr})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
