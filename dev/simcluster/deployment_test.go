@@ -42,7 +42,7 @@ func TestTheControllerRunsWithWhatItsDeploymentSays(t *testing.T) {
 			}
 			all.WriteString(said)
 		}
-		return strings.Contains(all.String(), "level=debug"), nil
+		return strings.Contains(all.String(), `"level":"debug"`), nil
 	}))
 	w.kubectl(t, "set", "env", deployed, "LEVEL-", "MAX_CONCURRENT_UPDATE-")
 }
