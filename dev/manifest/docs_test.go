@@ -32,6 +32,7 @@ const (
 	metricsPage     = "docs/reference/metrics.md"
 	designPage      = "docs/design.md"
 	operationsPage  = "docs/operations.md"
+	monitoringPage  = "docs/monitoring.md"
 	uninstallPage   = "docs/uninstall.md"
 )
 

@@ -3,7 +3,9 @@ package plugin
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -181,4 +183,28 @@ func (c *cluster) grant(block string, users ...string) {
 		}
 		assert.NilError(c.t, err)
 	}
+}
+
+// What the runbooks say to type is there: subcommands and their flags.
+func TestDocsRunbooks(t *testing.T) {
+	root := newPlugin(genericiooptions.NewTestIOStreamsDiscard()).command()
+	pages, err := filepath.Glob("../../docs/runbooks/*.md")
+	assert.NilError(t, err)
+	found := 0
+	for _, p := range pages {
+		content, err := os.ReadFile(p)
+		assert.NilError(t, err)
+		for _, m := range regexp.MustCompile("`kubectl bottlerocket ([^`|]*)").FindAllStringSubmatch(string(content), -1) {
+			words := strings.Fields(m[1])
+			c, _, err := root.Find(words[:1])
+			assert.NilError(t, err, "%s: %s", p, m[1])
+			for _, w := range words[1:] {
+				name := strings.TrimLeft(w, "-")
+				known := w == name || c.Flags().Lookup(name) != nil || len(name) == 1 && c.Flags().ShorthandLookup(name) != nil
+				assert.Check(t, known, "%s: %s: %s", p, m[1], w)
+			}
+			found++
+		}
+	}
+	assert.Assert(t, found > 10)
 }
