@@ -61,6 +61,27 @@ func (p *Prometheus) Alerts(ctx context.Context) ([]Alert, error) {
 	return answer.Alerts, err
 }
 
+// Rule is one that is evaluated.
+type Rule struct {
+	Name string `json:"name"`
+	// Health is ok once it was evaluated, err with LastError if it can't be, and unknown before.
+	Health    string `json:"health"`
+	LastError string `json:"lastError"`
+}
+
+// Rules returns all that are loaded.
+func (p *Prometheus) Rules(ctx context.Context) ([]Rule, error) {
+	var answer struct{ Groups []struct{ Rules []Rule } }
+	if err := p.get(ctx, "rules", nil, &answer); err != nil {
+		return nil, err
+	}
+	var out []Rule
+	for _, g := range answer.Groups {
+		out = append(out, g.Rules...)
+	}
+	return out, nil
+}
+
 func (p *Prometheus) query(ctx context.Context, what string, values url.Values) ([]Series, error) {
 	var answer struct {
 		ResultType string
