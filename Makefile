@@ -203,6 +203,16 @@ undeploy: ## Let the controller uncordon every node, and then delete what the ma
 	$(call need,$(KUBECTL))
 	@KUBECTL=$(KUBECTL) NAMESPACE=$(NAMESPACE) sh dev/undeploy.sh
 
+.PHONY: dashboard
+dashboard: ## Put a Prometheus and a Grafana with the dashboards into the current cluster, not for production
+	$(call need,$(KUBECTL))
+	@KUBECTL=$(KUBECTL) sh dev/dashboard.sh
+
+.PHONY: prometheus
+prometheus: ## Put a sample Prometheus alone there, and print what to type on its port 9090
+	$(call need,$(KUBECTL))
+	@KUBECTL=$(KUBECTL) sh dev/dashboard.sh prometheus
+
 .PHONY: rollout
 rollout: ## Restart all of the operator's pods and wait for them
 	$(call need,$(KUBECTL))

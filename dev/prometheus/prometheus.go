@@ -26,6 +26,11 @@ type Config struct {
 	Rules []string
 	// Every is how often targets are scraped and rules are evaluated.
 	Every time.Duration
+	// Settings is the text of a configuration file, in place of the one that is made of Rules and Every and lets Scrape
+	// say what is scraped.
+	Settings string
+	// Flags are added to its own ones.
+	Flags []string
 	// Progress gets a line for each thing that takes time; nil is silence.
 	Progress io.Writer
 }
@@ -82,9 +87,12 @@ func Start(ctx context.Context, config Config) (*Prometheus, error) {
 	if err != nil {
 		return nil, errors.Wrap(err, "naming rules")
 	}
+	if config.Settings == "" {
+		config.Settings = fmt.Sprintf(settings, config.Every, rules)
+	}
 	p := &Prometheus{dir: config.Dir}
 	file := filepath.Join(p.dir, "prometheus.yaml")
-	if err := os.WriteFile(file, fmt.Appendf(nil, settings, config.Every, rules), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(config.Settings), 0o600); err != nil {
 		return nil, errors.Wrap(err, "writing the settings of Prometheus")
 	}
 	if err := p.Scrape(nil); err != nil {
@@ -93,20 +101,21 @@ func Start(ctx context.Context, config Config) (*Prometheus, error) {
 	if p.port, err = port.Reserve(0); err != nil {
 		return nil, err
 	}
-	if err := p.start(ctx, filepath.Join(bin, "prometheus"), file); err != nil {
+	flags := append([]string{"--config.file=" + file, "--web.listen-address=" + p.port.Address(),
+		"--storage.tsdb.path=" + filepath.Join(p.dir, "data")}, config.Flags...)
+	if err := p.start(ctx, exec.Command(filepath.Join(bin, "prometheus"), flags...)); err != nil {
 		p.Stop()
 		return nil, err
 	}
 	return p, nil
 }
 
-func (p *Prometheus) start(ctx context.Context, program, file string) error {
+func (p *Prometheus) start(ctx context.Context, cmd *exec.Cmd) error {
 	said, err := process.Log(p.log())
 	if err != nil {
 		return err
 	}
 	defer said.Close()
-	cmd := exec.Command(program, "--config.file="+file, "--web.listen-address="+p.port.Address(), "--storage.tsdb.path="+filepath.Join(p.dir, "data"))
 	// Without pages of its own Prometheus looks for them here.
 	cmd.Dir, cmd.Stdout, cmd.Stderr = p.dir, said, said
 	if p.process, err = process.Start(cmd); err != nil {
