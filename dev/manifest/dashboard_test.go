@@ -85,9 +85,15 @@ func TestDashboardPanels(t *testing.T) {
 	}
 }
 
-// What a panel names of this repository is there.
+// What a panel names of this repository is there, and the fleet's dashboard leads to every runbook.
 func TestDashboardLinks(t *testing.T) {
 	_, texts := dashboards(t)
+	runbooks, err := filepath.Glob(inRepository("docs/runbooks/*.md"))
+	assert.NilError(t, err)
+	assert.Assert(t, len(runbooks) > 0)
+	for _, r := range runbooks {
+		assert.Check(t, strings.Contains(texts["dashboard-fleet.json"], "/docs/runbooks/"+filepath.Base(r)+`"`), r)
+	}
 	for name, text := range texts {
 		links := regexp.MustCompile(`/blob/main/([^"]+)`).FindAllStringSubmatch(text, -1)
 		assert.Assert(t, len(links) > 0, name)
@@ -97,7 +103,7 @@ func TestDashboardLinks(t *testing.T) {
 	}
 }
 
-// documentedMetrics are the metrics of docs/reference/metrics.md with their labels.
+// documentedMetrics are the metrics of docs/reference/metrics.md with their labels, and the one of alerts.
 func documentedMetrics(t *testing.T) map[string][]string {
 	t.Helper()
 	all := map[string][]string{}
@@ -108,6 +114,8 @@ func documentedMetrics(t *testing.T) map[string][]string {
 		}
 	}
 	assert.Assert(t, len(all) > 30)
+	// Prometheus has this one of its own.
+	all["ALERTS"] = []string{"alertname", "alertstate", "severity"}
 	return all
 }
 
@@ -117,7 +125,7 @@ var scraped = []string{"node", "pod"}
 var (
 	quoted = regexp.MustCompile(`"[^"]*"`)
 	// asked is a metric's name, with what is asked of its labels.
-	asked   = regexp.MustCompile(`\b((?:bottlerocket|brupop)_[a-z_]+)(?:\{([^}]*)\})?`)
+	asked   = regexp.MustCompile(`\b((?:bottlerocket|brupop)_[a-z_]+|ALERTS)(?:\{([^}]*)\})?`)
 	grouped = regexp.MustCompile(`\b(?:by|on|without|ignoring|group_left|group_right) ?\(([^)]*)\)`)
 	matched = regexp.MustCompile(`([a-z_]+) *(?:=~|!=|!~|=)`)
 	ranged  = regexp.MustCompile(`\[[^\]]*\]`)
