@@ -26,6 +26,7 @@ var places = map[string]place{
 	"pkg/fleet":   {layer: layerPure, beside: []string{"pkg/marker", "pkg/intent"}},
 	"pkg/policy":  {layer: layerPure, beside: []string{"pkg/marker", "pkg/intent"}},
 	"pkg/plan":    {layer: layerPure, beside: []string{"pkg/plain", "pkg/marker", "pkg/intent", "pkg/fleet", "pkg/policy"}},
+	"pkg/notice":  {layer: layerPure, beside: []string{"pkg/plain", "pkg/marker", "pkg/intent", "pkg/fleet", "pkg/policy", "pkg/plan"}},
 	"pkg/planner": {layer: layerPure, beside: []string{"pkg/plain", "pkg/marker", "pkg/intent", "pkg/fleet", "pkg/policy", "pkg/plan"}},
 	// One node knows nothing of the others, nor does a budget; checks know both.
 	"pkg/planner/lifecycle": {layer: layerPure, beside: []string{"pkg/marker", "pkg/intent", "pkg/fleet", "pkg/policy", "pkg/plan"}},
@@ -41,6 +42,7 @@ var places = map[string]place{
 	"pkg/connlimit": {layer: layerPure},
 	"pkg/telemetry": {layer: layerEdge},
 	"pkg/alert":     {layer: layerEdge},
+	"pkg/post":      {layer: layerEdge},
 	"pkg/drain":     {layer: layerEdge, beside: []string{"pkg/telemetry"}},
 	"pkg/kube":      {layer: layerEdge, beside: []string{"pkg/telemetry"}},
 	"pkg/platform":  {layer: layerEdge, beside: []string{"pkg/telemetry", "pkg/platform"}},
@@ -55,7 +57,7 @@ var places = map[string]place{
 }
 
 // pure are the packages that decide. They get all they know as values.
-var pure = []string{"pkg/plain", "pkg/marker", "pkg/intent", "pkg/fleet", "pkg/policy", "pkg/plan", "pkg/planner", "pkg/agent/next"}
+var pure = []string{"pkg/plain", "pkg/marker", "pkg/intent", "pkg/fleet", "pkg/policy", "pkg/plan", "pkg/notice", "pkg/planner", "pkg/agent/next"}
 
 // pureImports is all that a pure package may import beside other pure ones.
 var pureImports = []string{

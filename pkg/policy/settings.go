@@ -34,6 +34,8 @@ type Settings struct {
 	SingleNode SingleNode `yaml:"singleNode" words:"never,allow"`
 	// Alerts are those that keep everything from starting.
 	Alerts Alerts `yaml:"alerts"`
+	// Notify is where messages about a rollout are sent, and which.
+	Notify Notify `yaml:"notify"`
 	// Deadlines of the phases.
 	Deadlines Deadlines `yaml:"deadlines"`
 	Retry     `yaml:"retry"`
@@ -235,6 +237,7 @@ func (s Settings) Mistakes() []Mistake {
 	}
 	s.Versions.validate(&m)
 	s.Alerts.validate(&m)
+	s.Notify.validate(&m)
 	s.Rules.validate(&m)
 	s.validateGroups(&m)
 	return m

@@ -77,6 +77,8 @@ func TestMistakes(t *testing.T) {
 		{"no such operator for pods", "version: 1\ndrain: {waitFor: [{podSelector: {matchExpressions: [{key: a, operator: Is}]}}]}\n", `line 2: drain.waitFor[0].podSelector.matchExpressions[0].operator is "Is"`},
 		{"alerts from nowhere", "version: 1\nalerts: {firingOnly: true}\n", "line 2: alerts.url is missing"},
 		{"alerts from something else", "version: 1\nalerts: {url: prometheus:9090}\n", `line 2: alerts.url is "prometheus:9090": give one that begins with http:// or https://`},
+		{"an occasion that is none", "version: 1\nnotify: {urlKey: a, occasions: [NodeLost, NodeFaild]}\n", `line 2: notify.occasions[1] is "NodeFaild": give RolloutBegan, RolloutEnded, NodeFailed, NodeLost or VersionStopped; the nearest is NodeFailed`},
+		{"a list that is a word", "version: 1\nnotify: {urlKey: a, occasions: NodeLost}\n", `line 2: notify.occasions is "NodeLost": give a list`},
 		{"a name that is none", "version: 1\nalerts: {url: http://a, ignore: ['(']}\n", `line 2: alerts.ignore[0] is "(", which is no regular expression`},
 		{"two documents", "version: 1\n---\nversion: 1\n", "line 2: there is another document after the policy: give one document"},
 		{"an anchor bomb", "version: 1\ngroups: &a [*a]\n", "the policy can't be read as YAML: anchor 'a' value contains itself"},

@@ -75,7 +75,7 @@ func (s *schema) of(t reflect.Type, words []string, at string) object {
 	// What is null isn't there, so every field may be; its type is the last one.
 	made := object{}
 	switch {
-	case len(words) > 0:
+	case len(words) > 0 && t.Kind() != reflect.Slice:
 		var known []string
 		for _, w := range words {
 			word, _, _ := strings.Cut(w, "=")
@@ -98,7 +98,7 @@ func (s *schema) of(t reflect.Type, words []string, at string) object {
 	case t.Kind() == reflect.Int:
 		made["type"] = []any{"integer", "null"}
 	case t.Kind() == reflect.Slice:
-		made["type"], made["items"] = []any{"array", "null"}, s.of(t.Elem(), nil, at+"[]")
+		made["type"], made["items"] = []any{"array", "null"}, s.of(t.Elem(), words, at+"[]")
 	case t.Kind() == reflect.Map:
 		made["type"], made["additionalProperties"] = []any{"object", "null"}, s.of(t.Elem(), nil, at+".*")
 	default:

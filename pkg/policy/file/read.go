@@ -186,14 +186,16 @@ func (r *reader) read(n *yaml.Node, into reflect.Value, words []string, at strin
 	n = resolve(n)
 	t := into.Type()
 	parse, isValue := r.values[t]
+	// The words of a list are those of its elements.
+	isWord := len(words) > 0 && t.Kind() != reflect.Slice
 	switch {
-	case (isValue || len(words) > 0) && n.Kind != yaml.ScalarNode:
+	case (isValue || isWord) && n.Kind != yaml.ScalarNode:
 		r.unreadable(at, n.Line, found(n)+": give one value")
 	case isValue:
 		if err := parse(n.Value, into.Addr().Interface()); err != nil {
 			r.unreadable(at, n.Line, err.Error())
 		}
-	case len(words) > 0:
+	case isWord:
 		r.word(n, into, words, at)
 	case t == reflect.TypeFor[policy.Selector]():
 		var s selector
@@ -208,7 +210,7 @@ func (r *reader) read(n *yaml.Node, into reflect.Value, words []string, at strin
 	case t.Kind() == reflect.Map && n.Kind == yaml.MappingNode:
 		r.labels(n, into, at)
 	case t.Kind() == reflect.Slice && n.Kind == yaml.SequenceNode:
-		r.list(n, into, at)
+		r.list(n, into, words, at)
 	default:
 		if err := n.Decode(into.Addr().Interface()); err != nil {
 			r.unreadable(at, n.Line, found(n)+": give "+wanted(t))
@@ -261,8 +263,8 @@ func wanted(t reflect.Type) string {
 	return "a text"
 }
 
-// list reads the elements of a list. It skips null.
-func (r *reader) list(n *yaml.Node, into reflect.Value, at string) {
+// list reads the elements of a list, each one of the words if there are any. It skips null.
+func (r *reader) list(n *yaml.Node, into reflect.Value, words []string, at string) {
 	into.SetZero()
 	for _, c := range n.Content {
 		if isNull(c) {
@@ -272,7 +274,7 @@ func (r *reader) list(n *yaml.Node, into reflect.Value, at string) {
 		r.lines[path] = c.Line
 		element := reflect.New(into.Type().Elem())
 		r.prepare(element.Interface())
-		r.read(c, element.Elem(), nil, path)
+		r.read(c, element.Elem(), words, path)
 		into.Set(reflect.Append(into, element.Elem()))
 	}
 }

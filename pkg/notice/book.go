@@ -1,0 +1,239 @@
+package notice
+
+import (
+	"cmp"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plain"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+)
+
+// Book is what was told, and what is to be. It outlives every process.
+type Book struct {
+	// Since is when messages were switched on: of what failed before nothing is told.
+	Since time.Time `json:"since,omitzero"`
+	// Rollouts are those under way: when each version's began.
+	Rollouts map[string]time.Time `json:"rollouts,omitempty"`
+	// Entries are by thing.
+	Entries map[string]Entry `json:"entries,omitempty"`
+}
+
+// Entry is how far the telling of one thing is.
+type Entry struct {
+	// Of tells one occurrence of the thing from another.
+	Of string `json:"of,omitempty"`
+	// Notice is what is to be told; nil once that is over.
+	Notice *Notice `json:"notice,omitempty"`
+	// Found is when the thing was found, Tries how often it was tried to tell it, and Tried when that was last.
+	Found time.Time `json:"found"`
+	Tries int       `json:"tries,omitempty"`
+	Tried time.Time `json:"tried,omitzero"`
+	// Refused: the last try certainly did not reach the receiver, or it said no.
+	Refused bool `json:"refused,omitempty"`
+}
+
+const (
+	// again is how long the same thing is not told again: neither if it happens again, nor if it isn't known whether the
+	// receiver got it.
+	again = time.Hour
+	// refusedSoon is the pause after the first try that was refused, doubled by each further one up to refusedLate.
+	refusedSoon = 30 * time.Second
+	refusedLate = time.Hour
+	// giveUp is how long it is tried to tell a thing.
+	giveUp = 24 * time.Hour
+	// maxEntries bounds the Book: the object that it is in has room for 1 MiB. What there is no room for is told once
+	// there is, if it still is so.
+	maxEntries = 500
+	// MaxTold is how many things one message tells.
+	MaxTold = 50
+)
+
+// Decode reads a Book. What can't be read is a new one.
+func Decode(text string) Book {
+	var b Book
+	if json.Unmarshal([]byte(text), &b) != nil {
+		return Book{}
+	}
+	return b
+}
+
+// Encode writes a Book; an empty one is an empty text.
+func (b Book) Encode() string {
+	if b.Since.IsZero() {
+		return ""
+	}
+	var text strings.Builder
+	e := json.NewEncoder(&text)
+	// Else a message of such characters would take six times its bytes.
+	e.SetEscapeHTML(false)
+	if e.Encode(b) != nil {
+		// It can't be: there are strings, numbers and times alone.
+		return ""
+	}
+	return strings.TrimSuffix(text.String(), "\n")
+}
+
+func (b Book) clone() Book {
+	b.Rollouts, b.Entries = maps.Clone(b.Rollouts), maps.Clone(b.Entries)
+	if b.Rollouts == nil {
+		b.Rollouts = map[string]time.Time{}
+	}
+	if b.Entries == nil {
+		b.Entries = map[string]Entry{}
+	}
+	return b
+}
+
+// Next returns the Book with what there is to tell now, and what need not be remembered any more left out. Dropped
+// counts what it was tried to tell for too long. Where no messages are wanted, the Book is empty; where that isn't
+// known, for want of a policy, it stays as it is.
+func (b Book) Next(s *fleet.Snapshot, p *plan.Plan, set *policy.Notify) (next Book, dropped int) {
+	switch {
+	case set.URLKey == "" && s.NoPolicy:
+		return b, 0
+	case set.URLKey == "":
+		return Book{}, 0
+	}
+	next = b.clone()
+	if next.Since.IsZero() {
+		next.Since = s.Now.UTC().Truncate(time.Second)
+	}
+	c, things := count(s, p)
+	things = append(things, stopped(p, s.Now)...)
+	things = append(things, next.rollouts(&c, s.Now.UTC().Truncate(time.Second))...)
+	stands := map[string]bool{}
+	for _, t := range things {
+		stands[t.key] = true
+		if set.Wants(t.notice.Occasion) {
+			next.add(t, s.Now)
+		}
+	}
+	for key, e := range next.Entries {
+		switch {
+		case e.Notice != nil && s.Now.Sub(e.Found) >= giveUp:
+			e.Notice = nil
+			next.Entries[key] = e
+			dropped++
+		case e.Notice == nil && !stands[key] && s.Now.Sub(e.Tried) >= again:
+			delete(next.Entries, key)
+		}
+	}
+	return next, dropped
+}
+
+// rollouts takes in which rollouts have begun and ended, and returns what there is to tell of them.
+func (b *Book) rollouts(c *census, now time.Time) []thing {
+	var things []thing
+	for _, v := range slices.Sorted(maps.Keys(c.underWay)) {
+		if _, known := b.Rollouts[v]; !known && v != "" {
+			b.Rollouts[v] = now
+			things = append(things, c.began(v, now))
+		}
+	}
+	for _, v := range slices.Sorted(maps.Keys(b.Rollouts)) {
+		if c.underWay[v]+c.awaits[v] == 0 {
+			things = append(things, c.ended(v, b.Rollouts[v], now))
+			delete(b.Rollouts, v)
+		}
+	}
+	return things
+}
+
+// add notes a thing, unless it stands there, or is the same as one that was told less than an hour ago.
+func (b *Book) add(t thing, now time.Time) {
+	e, known := b.Entries[t.key]
+	switch {
+	case known && (e.Of == t.of || e.Notice != nil || now.Sub(e.Tried) < again):
+		return
+	case !known && len(b.Entries) >= maxEntries:
+		return
+	case t.notice.Occasion == policy.NodeFailed && t.notice.At.Before(b.Since):
+		return
+	}
+	t.notice.Message = plain.Line(t.notice.Message, maxMessage)
+	t.notice.At = t.notice.At.UTC().Truncate(time.Second)
+	b.Entries[t.key] = Entry{Of: t.of, Notice: &t.notice, Found: now.UTC().Truncate(time.Second)}
+}
+
+// due returns when to try to tell what the entry is of.
+func (e Entry) due() time.Time {
+	switch {
+	case e.Tries == 0:
+		return e.Found
+	case !e.Refused:
+		return e.Tried.Add(again)
+	}
+	pause := refusedSoon
+	for i := 1; i < e.Tries && pause < refusedLate; i++ {
+		pause *= 2
+	}
+	return e.Tried.Add(min(pause, refusedLate))
+}
+
+// Due returns the keys of what is to be told now, the oldest first, MaxTold at most, and when to look again; zero if
+// nothing is left to tell.
+func (b Book) Due(now time.Time) (keys []string, wake time.Time) {
+	for key, e := range b.Entries {
+		if e.Notice == nil {
+			continue
+		}
+		if at := e.due(); at.After(now) {
+			wake = plan.Earliest(now, wake, at)
+			continue
+		}
+		keys = append(keys, key)
+	}
+	slices.SortFunc(keys, func(x, y string) int {
+		return cmp.Or(b.Entries[x].Found.Compare(b.Entries[y].Found), cmp.Compare(x, y))
+	})
+	return keys[:min(len(keys), MaxTold)], wake
+}
+
+// Try returns the Book with a try to tell those things written down, and the things.
+func (b Book) Try(keys []string, now time.Time) (Book, []Notice) {
+	b = b.clone()
+	var told []Notice
+	for _, key := range keys {
+		e := b.Entries[key]
+		e.Tries, e.Tried, e.Refused = e.Tries+1, now.UTC().Truncate(time.Second), false
+		b.Entries[key] = e
+		told = append(told, *e.Notice)
+	}
+	return b, told
+}
+
+// Result is how a try ended.
+type Result string
+
+// The results, as a metric label.
+const (
+	// Sent: the receiver said yes.
+	Sent Result = "sent"
+	// Refused: the receiver said no, or certainly didn't get the message.
+	Refused Result = "refused"
+	// Unknown: there was no answer.
+	Unknown Result = "unknown"
+)
+
+// Tried returns the Book with how the try ended.
+func (b Book) Tried(keys []string, r Result) Book {
+	b = b.clone()
+	for _, key := range keys {
+		e := b.Entries[key]
+		switch r {
+		case Sent:
+			e.Notice = nil
+		case Refused:
+			e.Refused = true
+		case Unknown:
+		}
+		b.Entries[key] = e
+	}
+	return b
+}

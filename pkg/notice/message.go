@@ -1,0 +1,31 @@
+package notice
+
+import (
+	"strings"
+)
+
+// Message is what the receiver gets, as JSON. Text is the field that Slack, Mattermost and Rocket.Chat show.
+type Message struct {
+	Text    string   `json:"text"`
+	Cluster string   `json:"cluster,omitempty"`
+	Notices []Notice `json:"notices"`
+}
+
+// MessageOf returns the message that tells these things.
+func MessageOf(cluster string, told []Notice) Message {
+	lines := make([]string, 0, len(told))
+	for _, n := range told {
+		lines = append(lines, escape(n.Message))
+	}
+	text := strings.Join(lines, "\n")
+	if cluster != "" {
+		text = escape(cluster) + ": " + strings.Join(lines, "\n"+escape(cluster)+": ")
+	}
+	return Message{Text: text, Cluster: cluster, Notices: told}
+}
+
+// escape keeps what agents and hosts say from being read as markup: a mention of a channel, or a link.
+// https://docs.slack.dev/messaging/formatting-message-text names the three characters.
+func escape(text string) string {
+	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(text)
+}

@@ -1,0 +1,153 @@
+package notice
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plain"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+)
+
+// Notice is one thing to tell.
+type Notice struct {
+	Occasion policy.Occasion `json:"occasion"`
+	// Node is the name of the node that it is about; empty if it is about the fleet.
+	Node    string `json:"node,omitempty"`
+	Version string `json:"version,omitempty"`
+	// Reason is one of plan.Reasons; empty if there is none.
+	Reason  string    `json:"reason,omitempty"`
+	Message string    `json:"message"`
+	At      time.Time `json:"at"`
+}
+
+// maxMessage is how long a notice's message may be, in bytes.
+const maxMessage = 300
+
+// thing is what there is to tell. key identifies it in the Book, of the occurrence: the same thing may happen again.
+type thing struct {
+	key, of string
+	notice  Notice
+}
+
+// census is what the nodes say about each version.
+type census struct {
+	managed int
+	// runs counts the nodes that run a version, underWay those that are on their way to it, and awaits those that are
+	// still to go and will by themselves. setAside has the reasons of those that only a user lets go.
+	runs, underWay, awaits map[string]int
+	setAside               map[string]map[plan.Reason]int
+}
+
+// count returns the census of a plan's nodes, and what there is to tell of single ones.
+func count(s *fleet.Snapshot, p *plan.Plan) (census, []thing) {
+	c := census{managed: len(p.Nodes), runs: map[string]int{}, underWay: map[string]int{}, awaits: map[string]int{},
+		setAside: map[string]map[plan.Reason]int{}}
+	var things []thing
+	at := 0
+	for i := range p.Nodes {
+		d := &p.Nodes[i]
+		// Both are in the same order, and the plan's nodes are among the snapshot's.
+		for at < len(s.Nodes) && s.Nodes[at].UID != d.UID {
+			at++
+		}
+		if at == len(s.Nodes) {
+			break
+		}
+		m := &s.Nodes[at].Marks
+		c.runs[s.Nodes[at].OSVersion]++
+		goes := d.Goes(m)
+		switch {
+		case underWay(d.Phase) && d.Target != "":
+			c.underWay[d.Target]++
+		case goes == "":
+		case waitsForUser(d.Reason):
+			if c.setAside[goes] == nil {
+				c.setAside[goes] = map[plan.Reason]int{}
+			}
+			c.setAside[goes][d.Reason]++
+		default:
+			c.awaits[goes]++
+		}
+		things = append(things, ofNode(d, m, s.Now)...)
+	}
+	return c, things
+}
+
+// underWay reports whether a node of that phase has been asked for a version and has not come to an end with it.
+func underWay(p intent.Phase) bool {
+	switch p {
+	case intent.PhaseStaging, intent.PhaseStaged, intent.PhaseDraining, intent.PhaseRebooting, intent.PhaseReturning, intent.PhaseVerifying:
+		return true
+	default:
+		return false
+	}
+}
+
+// waitsForUser reports whether a node that waits by this reason is no part of a rollout any more: it goes on only after
+// a user did something.
+func waitsForUser(r plan.Reason) bool {
+	return slices.Contains([]plan.Reason{plan.ReasonLost, plan.ReasonPaused, plan.ReasonVersionStopped, plan.ReasonVersionDenied,
+		plan.ReasonHeldAtVersion, plan.ReasonLowerVersionOffered, plan.ReasonAnnotationUnreadable, plan.ReasonInterfaceUnsupported}, r)
+}
+
+// ofNode returns what there is to tell of one node.
+func ofNode(d *plan.Decision, m *marker.Marks, now time.Time) []thing {
+	var things []thing
+	if f := m.Failure; f != nil && f.Count > 0 {
+		version := ""
+		if len(f.Versions) > 0 {
+			version = f.Versions[len(f.Versions)-1]
+		}
+		things = append(things, thing{key: string(policy.NodeFailed) + "/" + d.UID + "/" + version, of: f.At.UTC().Format(time.RFC3339),
+			notice: Notice{Occasion: policy.NodeFailed, Node: d.Node, Version: version, Reason: f.Reason, At: f.At,
+				Message: fmt.Sprintf("node %s failed on its way to %s: %s", d.Node, version, f.Message)}})
+	}
+	if d.Phase == intent.PhaseLost {
+		things = append(things, thing{key: string(policy.NodeLost) + "/" + d.UID, of: m.Intent.ID,
+			notice: Notice{Occasion: policy.NodeLost, Node: d.Node, Version: d.Target, Reason: string(plan.ReasonLost), At: now,
+				Message: fmt.Sprintf("node %s is Lost: %s", d.Node, d.Message)}})
+	}
+	return things
+}
+
+// stopped returns what there is to tell of versions that are stopped.
+func stopped(p *plan.Plan, now time.Time) []thing {
+	var things []thing
+	for _, v := range p.Stopped {
+		things = append(things, thing{key: string(policy.VersionStopped) + "/" + v.Version,
+			notice: Notice{Occasion: policy.VersionStopped, Version: v.Version, Reason: string(plan.ReasonVersionStopped), At: now,
+				Message: v.Message.String()}})
+	}
+	return things
+}
+
+// began is the beginning of a rollout.
+func (c *census) began(version string, at time.Time) thing {
+	return thing{key: string(policy.RolloutBegan) + "/" + version, of: at.Format(time.RFC3339),
+		notice: Notice{Occasion: policy.RolloutBegan, Version: version, At: at,
+			Message: fmt.Sprintf("the rollout of %s began: %d of %d nodes are to go to it", version, c.underWay[version]+c.awaits[version], c.managed)}}
+}
+
+// ended is the end of a rollout that began at that time.
+func (c *census) ended(version string, began, now time.Time) thing {
+	took := plain.Duration(now.Sub(began).Round(time.Second))
+	message := fmt.Sprintf("the rollout of %s ended after %s: %d of %d nodes run it", version, took, c.runs[version], c.managed)
+	aside := c.setAside[version]
+	var reasons []string
+	for _, r := range plan.Reasons() {
+		if n := aside[r]; n > 0 {
+			reasons = append(reasons, fmt.Sprintf("%d %s", n, r))
+		}
+	}
+	if len(reasons) > 0 {
+		message += "; waiting for a user: " + strings.Join(reasons, ", ")
+	}
+	return thing{key: string(policy.RolloutEnded) + "/" + version, of: began.Format(time.RFC3339),
+		notice: Notice{Occasion: policy.RolloutEnded, Version: version, At: now, Message: message}}
+}
