@@ -177,8 +177,9 @@ func (still) Forecast(context.Context, string, policy.Eviction) (fleet.Obstacle,
 func (still) RecordVersions(_ context.Context, _, _ []string, _ time.Time) error {
 	panic("recorded versions")
 }
-func (still) RecordPolicy(context.Context, time.Time) error     { panic("recorded that there is a policy") }
-func (still) Current() kube.PolicyState                         { return kube.PolicyState{Settings: policy.DefaultSettings()} }
-func (still) Notice(bool, string, string)                       { panic("unexpected Event") }
-func (still) Event(string, string, bool, string, string)        { panic("unexpected Event") }
-func (still) Once(string, string, string, bool, string, string) { panic("unexpected Event") }
+func (still) RecordNotices(context.Context, string, string) error { return nil }
+func (still) RecordPolicy(context.Context, time.Time) error       { panic("recorded that there is a policy") }
+func (still) Current() kube.PolicyState                           { return kube.PolicyState{Settings: policy.DefaultSettings()} }
+func (still) Notice(bool, string, string)                         { panic("unexpected Event") }
+func (still) Event(string, string, bool, string, string)          { panic("unexpected Event") }
+func (still) Once(string, string, string, bool, string, string)   { panic("unexpected Event") }

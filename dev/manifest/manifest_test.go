@@ -32,6 +32,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/platform/updateapi"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy/file"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/post"
 )
 
 func load(t *testing.T) Objects {
@@ -322,7 +323,6 @@ func port(t *testing.T, c corev1.Container, name string) int32 {
 func TestController(t *testing.T) {
 	o := load(t)
 	w := workload(t, o, Controller)
-	assert.Equal(t, len(w.Template.Spec.Volumes), 0)
 	tolerates(t, w, "node.kubernetes.io/unschedulable")
 	c := w.Container()
 	assert.DeepEqual(t, c.Command, []string{"/bottlerocket-update-operator"})
@@ -330,6 +330,10 @@ func TestController(t *testing.T) {
 
 	options := controller.DefaultOptions()
 	parse(t, options.AddFlags, c.Args[1:])
+	// It may not read Secrets, so the one that holds the URLs of messages is mounted, where there is one.
+	assert.DeepEqual(t, w.Template.Spec.Volumes, []corev1.Volume{{Name: "notify",
+		VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: post.Secret, Optional: new(true)}}}})
+	assert.DeepEqual(t, c.VolumeMounts, []corev1.VolumeMount{{Name: "notify", MountPath: options.NotifyDir, ReadOnly: true}})
 	options.NodeName, options.PodName = env(t, c, "NODE_NAME", "spec.nodeName"), env(t, c, "POD_NAME", "metadata.name")
 	assert.NilError(t, options.Validate())
 	assert.Equal(t, options.Namespace, Namespace)

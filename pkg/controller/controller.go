@@ -21,6 +21,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/drain"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/post"
 )
 
 // evictions is how many one pass over a node asks for at once.
@@ -157,6 +158,7 @@ func (c *Controller) serve(ctx context.Context, elector *leaderelection.LeaderEl
 		Events:     events,
 		Policies:   c.policy,
 		Alerts:     alert.Prometheus{Client: http.DefaultClient},
+		Sender:     post.NewSender(c.options.NotifyDir),
 		NodeName:   c.options.NodeName,
 		Now:        c.now,
 		Spawn:      func(f func()) { work.Go(f) },

@@ -73,7 +73,7 @@ func (t *Term) gatherState(ctx context.Context, s *fleet.Snapshot) (hadPolicy bo
 		s.SlotsProblem, err = unreadable.Error(), nil
 		t.c.Cluster.ForgetSlots()
 	}
-	s.Slots, s.FirstSeen = state.Slots, state.FirstSeen
+	s.Slots, s.FirstSeen, s.Notices = state.Slots, state.FirstSeen, state.Notices
 	return state.HadPolicy, err
 }
 

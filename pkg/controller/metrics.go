@@ -7,6 +7,7 @@ import (
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/drain"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/notice"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/telemetry"
 )
@@ -19,6 +20,7 @@ type Metrics struct {
 	steps      *prometheus.CounterVec
 	failures   *prometheus.CounterVec
 	evictions  *prometheus.CounterVec
+	notices    *prometheus.CounterVec
 	phases     *prometheus.HistogramVec
 	passes     prometheus.Histogram
 	passErrors prometheus.Counter
@@ -35,6 +37,9 @@ const (
 	evictionUnknown  = "unknown"
 )
 
+// noticeDropped is the result, beside those of notice.Result, of what was tried for too long.
+const noticeDropped = "dropped"
+
 // NewMetrics registers the controller's metrics; r may be nil. brupop adds those that the Rust operator had, under its
 // names.
 func NewMetrics(r prometheus.Registerer, brupop bool) *Metrics {
@@ -46,6 +51,8 @@ func NewMetrics(r prometheus.Registerer, brupop bool) *Metrics {
 			Help: "Attempts that failed, by reason and the version that they were for."}, []string{"reason", "version"}),
 		evictions: prometheus.NewCounterVec(prometheus.CounterOpts{Name: metricName("evictions_total"),
 			Help: "Evictions that were requested, by result: accepted, refused, or unknown where there was no answer."}, []string{"result"}),
+		notices: prometheus.NewCounterVec(prometheus.CounterOpts{Name: metricName("notifications_total"),
+			Help: "Things that messages told, by the result of each try: sent, refused, unknown where there was no answer, or dropped."}, []string{"result"}),
 		phases: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: metricName("phase_duration_seconds"),
 			Help:    "How long nodes were in a phase that they have left since, by phase.",
 			Buckets: []float64{10, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 43200, 86400, 604800},
@@ -64,8 +71,11 @@ func NewMetrics(r prometheus.Registerer, brupop bool) *Metrics {
 	for _, result := range []string{evictionAccepted, evictionRefused, evictionUnknown} {
 		m.evictions.WithLabelValues(result)
 	}
+	for _, result := range []string{string(notice.Sent), string(notice.Refused), string(notice.Unknown), noticeDropped} {
+		m.notices.WithLabelValues(result)
+	}
 	if r != nil {
-		r.MustRegister(m.steps, m.failures, m.evictions, m.phases, m.passes, m.passErrors, m.leading, m.fleet)
+		r.MustRegister(m.steps, m.failures, m.evictions, m.notices, m.phases, m.passes, m.passErrors, m.leading, m.fleet)
 	}
 	return m
 }
@@ -96,6 +106,13 @@ func (m *Metrics) evicted(r drain.Result) {
 	m.evictions.WithLabelValues(evictionRefused).Add(float64(r.Refused))
 	m.evictions.WithLabelValues(evictionUnknown).Add(float64(r.Gone - r.Evicted))
 }
+
+// told counts things that a message told, or was to tell.
+func (m *Metrics) told(r notice.Result, things int) {
+	m.notices.WithLabelValues(string(r)).Add(float64(things))
+}
+
+func (m *Metrics) dropped(things int) { m.notices.WithLabelValues(noticeDropped).Add(float64(things)) }
 
 // lead says if this process leads; what it knew as a leader isn't shown by a follower.
 func (m *Metrics) lead(is bool) {

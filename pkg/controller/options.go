@@ -8,6 +8,7 @@ import (
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/post"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/telemetry"
 )
 
@@ -29,6 +30,8 @@ type Options struct {
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 	// BrupopMetrics adds gauges under the names that dashboards for Brupop use. Default true.
 	BrupopMetrics bool
+	// NotifyDir is where the Secret with the URLs of messages is mounted.
+	NotifyDir string
 	// Kubeconfig is empty inside a cluster.
 	Kubeconfig string
 	telemetry.Options
@@ -44,6 +47,7 @@ func DefaultOptions() Options {
 		RenewDeadline: 30 * time.Second,
 		RetryPeriod:   10 * time.Second,
 		BrupopMetrics: true,
+		NotifyDir:     "/var/run/secrets/bottlerocket.aws/notify",
 		Options:       telemetry.DefaultOptions(),
 	}
 }
@@ -58,6 +62,7 @@ func (o *Options) AddFlags(fs *flag.FlagSet) {
 	fs.DurationVar(&o.RenewDeadline, "lease-renew-deadline", o.RenewDeadline, "a leader gives up after so long without a renewal")
 	fs.DurationVar(&o.RetryPeriod, "lease-retry-period", o.RetryPeriod, "pause between renewals")
 	fs.BoolVar(&o.BrupopMetrics, "brupop-metrics", o.BrupopMetrics, "serve brupop_hosts_state and brupop_hosts_version too")
+	fs.StringVar(&o.NotifyDir, "notify-dir", o.NotifyDir, "where the Secret "+post.Secret+" is mounted, whose keys hold the URLs that messages are sent to")
 	fs.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "kubeconfig file, outside a cluster")
 	o.Options.AddFlags(fs, "metrics, probes and the plan")
 }

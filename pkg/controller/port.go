@@ -9,6 +9,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/drain"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/notice"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
@@ -27,6 +28,8 @@ type Cluster interface {
 	ForgetSlots()
 	RecordVersions(ctx context.Context, saw, named []string, now time.Time) error
 	RecordPolicy(ctx context.Context, now time.Time) error
+	// RecordNotices does the same with what messages tell, if what is kept of it is still as before.
+	RecordNotices(ctx context.Context, before, after string) error
 	// Check looks live at what a node carries.
 	Check(ctx context.Context, node string, q plan.LiveCheck) (fleet.Checked, error)
 	// Live looks at a node as it is right now; false: it is gone. Nodes shows nothing older afterwards.
@@ -53,6 +56,12 @@ type Drainer interface {
 // Alerts asks which alerts stand; alert.Prometheus is one.
 type Alerts interface {
 	Ask(ctx context.Context, url, query string) ([]fleet.Alert, error)
+}
+
+// Sender sends messages; *post.Sender is one.
+type Sender interface {
+	// Send sends a message to the URL that the policy names by a key.
+	Send(ctx context.Context, key string, m notice.Message) (notice.Result, error)
 }
 
 // Events writes Events on Nodes and on the policy's ConfigMap; *kube.Events is one.

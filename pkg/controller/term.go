@@ -22,6 +22,8 @@ type TermConfig struct {
 	Policies Policies
 	// Alerts may be nil where no policy asks for any.
 	Alerts Alerts
+	// Sender may be nil where no policy wants messages.
+	Sender Sender
 	// NodeName is the node that this process runs on; it is updated last. Empty if unknown.
 	NodeName string
 	Now      func() time.Time
@@ -47,7 +49,9 @@ type Term struct {
 	alerts works[fleet.Alerts]
 	// admission is what this process knows of the admission policies for its account.
 	admission works[access.Enforcement]
-	borne     map[string]*borne
+	// messages is how the last work on them went.
+	messages works[told]
+	borne    map[string]*borne
 	// began is when the pass under way began; zero if there is none.
 	began time.Time
 	// passed holds, by UID, the phase and intent in which the last pass saw a node.
@@ -76,6 +80,8 @@ type Term struct {
 	retry         time.Duration
 	// read is which policy the last pass went by.
 	read policyRead
+	// messageFailing: the last message could not be sent. Only the work on messages touches it.
+	messageFailing bool
 }
 
 // NewTerm begins a term: nothing that an earlier one read counts any more.
@@ -92,6 +98,7 @@ func NewTerm(c TermConfig) *Term {
 		checks:    works[fleet.Checked]{},
 		alerts:    works[fleet.Alerts]{},
 		admission: works[access.Enforcement]{},
+		messages:  works[told]{},
 		borne:     map[string]*borne{},
 		writing:   works[fleet.WriteTrouble]{},
 		conflicts: map[string]*conflicts{},
@@ -174,6 +181,7 @@ func (t *Term) Pass(ctx context.Context) (time.Time, error) {
 	began := t.c.Now()
 	t.under(began)
 	defer t.under(time.Time{})
+	t.refresh()
 	s, set, err := t.gather(ctx)
 	if err != nil {
 		return time.Time{}, err
@@ -193,6 +201,9 @@ func (t *Term) Pass(ctx context.Context) (time.Time, error) {
 	t.announceSteps(s)
 	t.announceWaits(out, s.Now)
 	err = t.carryOut(ctx, s, out)
+	if again := t.notify(ctx, s, out, &set.Notify); !again.IsZero() {
+		out.Wake = plan.Earliest(s.Now, out.Wake, again)
+	}
 	now := t.c.Now()
 	t.c.Metrics.pass(seen{now, s, set, out, t.read, t.longest()}, now.Sub(began))
 	return out.Wake, err

@@ -25,6 +25,8 @@ type Snapshot struct {
 	AdmissionProblem string
 	// FirstSeen is when each version was first seen in this cluster.
 	FirstSeen map[string]time.Time
+	// Notices is what is kept of messages, as pkg/notice writes it.
+	Notices string
 	// Alerts is what the last look at the alerts found; nil if there was none.
 	Alerts *Alerts
 	// Acknowledged are versions that go on although they failed on many nodes, because a user acknowledged that.

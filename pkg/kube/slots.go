@@ -64,6 +64,8 @@ type State struct {
 	FirstSeen map[string]time.Time
 	// HadPolicy reports whether this cluster has had a policy.
 	HadPolicy bool
+	// Notices is what pkg/notice keeps there; empty if nothing is kept.
+	Notices string
 }
 
 // State returns what the object says. The rest of it stands also beside a SlotsUnreadableError.
@@ -79,7 +81,8 @@ func (k *Cluster) State(ctx context.Context) (State, error) {
 		}
 	}
 	held, err := holders(s.object)
-	return State{Slots: held, FirstSeen: firstSeen(s.object.Data[seenKey]), HadPolicy: s.object.Data[hadPolicyKey] != ""}, err
+	return State{Slots: held, FirstSeen: firstSeen(s.object.Data[seenKey]), HadPolicy: s.object.Data[hadPolicyKey] != "",
+		Notices: s.object.Data[noticesKey]}, err
 }
 
 // ChangeSlots adds and removes holders in one compare-and-swap. Adding is always a write, also of one that
