@@ -70,6 +70,34 @@ func TestStampCoversVersionAndPins(t *testing.T) {
 	}
 }
 
+func TestStampCoversTags(t *testing.T) {
+	p := program{name: "thing", pkg: "example.com/thing"}
+	first, err := p.stamp("v1.36.3", "a")
+	assert.NilError(t, err)
+	p.tags = "slim"
+	got, err := p.stamp("v1.36.3", "a")
+	assert.NilError(t, err)
+	assert.Assert(t, got != first)
+}
+
+// Each program is in a group that can be asked for, and what isn't asked for isn't built: promtool needs no Kubernetes.
+func TestGroups(t *testing.T) {
+	built := map[Group]int{}
+	for _, g := range Groups {
+		b, err := newBuild(Options{Groups: []Group{g}})
+		assert.NilError(t, err)
+		for _, p := range b.programs {
+			assert.Equal(t, p.group, g, p.name)
+		}
+		built[g] = len(b.programs)
+	}
+	assert.Equal(t, built[GroupControlPlane]+built[GroupNode]+built[GroupPrometheus], len(programs))
+	assert.Assert(t, built[GroupControlPlane] > 0 && built[GroupNode] > 0 && built[GroupPrometheus] == 2)
+	b, err := newBuild(Options{})
+	assert.NilError(t, err)
+	assert.Equal(t, len(b.programs), built[GroupControlPlane])
+}
+
 func TestInstalledProgramIsFreshOnlyWithItsStamp(t *testing.T) {
 	dir := t.TempDir()
 	p := program{name: "thing"}
