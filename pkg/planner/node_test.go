@@ -36,6 +36,7 @@ func TestOneNode(t *testing.T) {
 		{"an update is offered", []change{offered(v2)}, "Waiting Stage UpdateAvailable"},
 		{"also to an agent of the first protocol", []change{offered(v2), with(func(n *fleet.Node) { n.Marks.Report.Protocol = 1 })}, "Waiting Stage UpdateAvailable"},
 		{"a paused node starts nothing (S6)", []change{offered(v2), paused}, "Waiting wait Paused"},
+		{"no agent, though nothing is to be done: BottlerocketUpdateAgentsSilent rests on it", []change{agentAway}, "Waiting wait AgentNotReady"},
 		{"no agent, no start", []change{offered(v2), agentAway}, "Waiting wait AgentNotReady"},
 		{"an agent that hasn't answered yet", []change{offered(v2), unanswered}, "Waiting wait AgentNotReady"},
 		{"an agent that doesn't say what runs", []change{offered(v2), with(func(n *fleet.Node) { n.Marks.Report.Current = "" })}, "Waiting wait AgentNotReady"},
