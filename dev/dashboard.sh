@@ -31,8 +31,8 @@ fi
 
 cat <<END
 
-It starts in the namespace $namespace and is not for production: it has no login, and what it has recorded goes with
-its pod. Follow it with
+It starts in the namespace $namespace. It is not for production: it has no login, and what it has
+recorded goes with its pod. Follow it with
 
   kubectl -n $namespace get pods --watch
 
