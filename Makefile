@@ -183,7 +183,7 @@ dist: ## Build what a release holds into dist/
 	sh dev/licences.sh dist/licenses; \
 	sed 's|^\( *image: .*\):v[^:]*$$|\1:$(VERSION)|' update-operator.yaml > dist/update-operator.yaml; \
 	go run ./dev/image/cmd -version $(VERSION) -name $$(sed -n 's/^ *image: //p' dist/update-operator.yaml | sort -u) -out dist/image.tar; \
-	cp README.md dist/; \
+	cp -r README.md monitoring dist/; \
 	cd dist; \
 	find . -type f ! -name SHA256SUMS | LC_ALL=C sort | xargs $$(command -v sha256sum || echo shasum -a 256) > SHA256SUMS
 

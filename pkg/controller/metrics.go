@@ -71,6 +71,10 @@ func NewMetrics(r prometheus.Registerer, brupop bool) *Metrics {
 	for _, result := range []string{evictionAccepted, evictionRefused, evictionUnknown} {
 		m.evictions.WithLabelValues(result)
 	}
+	// What is counted for the first time is an increase only where the series was there before.
+	for _, p := range intent.Phases() {
+		m.phases.WithLabelValues(string(p))
+	}
 	for _, result := range []string{string(notice.Sent), string(notice.Refused), string(notice.Unknown), noticeDropped} {
 		m.notices.WithLabelValues(result)
 	}
