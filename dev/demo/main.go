@@ -1,12 +1,13 @@
 // Command demo updates a fleet of simulated Bottlerocket machines on a real Kubernetes control plane
 // (dev/simcluster), as README.md says: install, label, release, watch. It exits 0 only if every node was updated, the limit
-// was never exceeded, and the workload's budget always held.
+// was never exceeded, the workload's budget always held, and a real Prometheus recorded the same.
 package main
 
 import (
 	"context"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"syscall"
@@ -15,9 +16,11 @@ import (
 	"github.com/pkg/errors"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/hostsim"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/nodesim"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/prometheus"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/simcluster"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
@@ -54,6 +57,9 @@ func run(ctx context.Context, args []string) error {
 	if *count < 2 {
 		return errors.Errorf("flag -nodes is %d: give 2 or more, for the only node of a cluster isn't drained", *count)
 	}
+	// What client-go says of its tries would stand in the middle of the table.
+	klog.LogToStderr(false)
+	klog.SetOutput(io.Discard)
 	d := &demo{began: time.Now(), show: newScreen(os.Stdout)}
 	return d.run(ctx, *count, *bound)
 }
@@ -62,9 +68,13 @@ type demo struct {
 	began   time.Time
 	show    *screen
 	cluster *simcluster.Cluster
+	record  *prometheus.Prometheus
 }
 
 func (d *demo) run(ctx context.Context, count int, bound time.Duration) error {
+	if _, err := prometheus.Programs(ctx, os.Stdout); err != nil {
+		return err
+	}
 	var err error
 	d.cluster, err = simcluster.Start(ctx, simcluster.Config{
 		Nodes: count, Version: oldVersion, Progress: os.Stdout,
@@ -81,6 +91,10 @@ func (d *demo) run(ctx context.Context, count int, bound time.Duration) error {
 		return err
 	}
 	defer d.cluster.Stop()
+	if err := d.startRecording(ctx); err != nil {
+		return err
+	}
+	defer d.record.Stop()
 	ctx, cancel := context.WithTimeout(ctx, bound)
 	defer cancel()
 	d.show.line("starting a workload of %d replicas whose PodDisruptionBudget lets one be away", count)
@@ -100,7 +114,15 @@ func (d *demo) run(ctx context.Context, count int, bound time.Duration) error {
 	if err := d.cluster.Label(ctx); err != nil {
 		return err
 	}
+	// A controller, two proxies, and an agent on each node.
+	pods := 1 + 2 + count
+	if err := d.scrape(ctx, pods); err != nil {
+		return err
+	}
 	if err := d.cluster.AwaitOperator(ctx, 2*time.Minute, true); err != nil {
+		return err
+	}
+	if err := d.awaitScraped(ctx, pods); err != nil {
 		return err
 	}
 	if err := d.watch(ctx, oldVersion); err != nil {
@@ -154,6 +176,19 @@ func atRest(n *corev1.Node, version string) bool {
 
 // judge says in one line what happened, and returns what should not have.
 func (d *demo) judge(ctx context.Context, count int, took time.Duration, work *nodesim.Workload, seen *nodesim.Observer) error {
+	nodes, err := d.cluster.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return errors.Wrap(err, "listing nodes")
+	}
+	failures := 0
+	for i := range nodes.Items {
+		m, _ := marker.Decode(nodes.Items[i].Annotations)
+		for _, attempt := range m.History {
+			if attempt.Outcome == marker.OutcomeFailed {
+				failures++
+			}
+		}
+	}
 	reboots := 0
 	for _, m := range d.cluster.Fleet.Machines() {
 		boots := m.Host().Snapshot().Counters.Boots
@@ -173,8 +208,11 @@ func (d *demo) judge(ctx context.Context, count int, took time.Duration, work *n
 	}); err != nil {
 		return err
 	}
-	d.show.line("%d nodes updated from %s to %s in %s with %d reboots; at most %d cordoned at once; at least %d of %d replicas always served; %s in all",
-		count, oldVersion, newVersion, took.Round(time.Second), reboots, seen.MaxUnschedulable(), work.MinReady(), count,
+	if err := d.sameRecorded(ctx, count, took, failures, seen.MaxUnschedulable()); err != nil {
+		return err
+	}
+	d.show.line("%d nodes updated from %s to %s in %s with %d reboots and %d failures; at most %d cordoned at once; at least %d of %d replicas always served; %s in all",
+		count, oldVersion, newVersion, took.Round(time.Second), reboots, failures, seen.MaxUnschedulable(), work.MinReady(), count,
 		time.Since(d.began).Round(time.Second))
 	return nil
 }
