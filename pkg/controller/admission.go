@@ -27,21 +27,23 @@ func (t *Term) askForAdmission(ctx context.Context, node string, now time.Time) 
 		known = *found
 	}
 	t.mu.Unlock()
-	if !now.Before(known.Next) {
-		begin(t, t.admission, wholeFleet, time.Time{}, func() func(*work[access.Enforcement]) {
-			ctx, cancel := context.WithTimeout(ctx, admissionTime)
-			defer cancel()
-			inForce, err := t.c.Restricted(ctx, node)
-			if err != nil {
-				// The node may be gone, or the API server away.
-				t.c.Log.WithError(err).Debug("Could not find out whether the admission policy stands")
-			}
-			tested := known.Tested(t.c.Now(), inForce, err)
-			return func(w *work[access.Enforcement]) { w.found = &tested }
-		})
+	if now.Before(known.Next) {
+		if known.Unsettled() {
+			return known.Next
+		}
+		return time.Time{}
 	}
-	if known.Unsettled() {
-		return known.Next
-	}
+	// Its end asks for a pass.
+	begin(t, t.admission, wholeFleet, time.Time{}, func() func(*work[access.Enforcement]) {
+		ctx, cancel := context.WithTimeout(ctx, admissionTime)
+		defer cancel()
+		inForce, err := t.c.Restricted(ctx, node)
+		if err != nil {
+			// The node may be gone, or the API server away.
+			t.c.Log.WithError(err).Debug("Could not find out whether the admission policy stands")
+		}
+		tested := known.Tested(t.c.Now(), inForce, err)
+		return func(w *work[access.Enforcement]) { w.found = &tested }
+	})
 	return time.Time{}
 }

@@ -161,4 +161,8 @@ func TestMissingAdmissionPolicyIsTold(t *testing.T) {
 	after(time.Minute)
 	after(10 * time.Second)
 	assert.DeepEqual(t, events.events, []string{"policy AdmissionPolicyMissing true", "policy AdmissionPolicyMissing true"})
+	term.c.Spawn = func(func()) {}
+	for range 2 {
+		assert.Assert(t, term.askForAdmission(t.Context(), "a", at.Add(time.Hour)).IsZero(), "the end of the test asks for a pass")
+	}
 }

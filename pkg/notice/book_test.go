@@ -10,6 +10,7 @@ import (
 
 	"gotest.tools/v3/assert"
 
+	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/hostile"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
@@ -175,6 +176,16 @@ func TestMessage(t *testing.T) {
 	m := notice.MessageOf("a&b", []notice.Notice{{Message: "<!channel> & more"}, {Message: "x"}})
 	assert.Equal(t, m.Text, "a&amp;b: &lt;!channel&gt; &amp; more\na&amp;b: x")
 	assert.Equal(t, notice.MessageOf("", []notice.Notice{{Message: "x"}}).Text, "x")
+	for name, word := range hostile.Words() {
+		t.Run(name, func(t *testing.T) {
+			s, p := at{nodes: []node{lost}}.values()
+			p.Nodes[0].Message = plan.Text(word)
+			b, _ := notice.Book{}.Next(s, p, &wanted)
+			keys, _ := b.Due(s.Now)
+			_, notices := b.Try(keys, s.Now)
+			assert.NilError(t, hostile.Obeyed(notice.MessageOf("prod", notices).Text))
+		})
+	}
 }
 
 // A message that is refused is tried again with back-off, one without an answer an hour later, and both are dropped
