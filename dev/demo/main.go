@@ -7,7 +7,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"io"
+	"log/slog"
 	"os"
 	"os/signal"
 	"syscall"
@@ -58,8 +58,7 @@ func run(ctx context.Context, args []string) error {
 		return errors.Errorf("flag -nodes is %d: give 2 or more, for the only node of a cluster isn't drained", *count)
 	}
 	// What client-go says of its tries would stand in the middle of the table.
-	klog.LogToStderr(false)
-	klog.SetOutput(io.Discard)
+	klog.SetSlogLogger(slog.New(slog.DiscardHandler))
 	d := &demo{began: time.Now(), show: newScreen(os.Stdout)}
 	return d.run(ctx, *count, *bound)
 }
