@@ -57,7 +57,8 @@ func TestScrapeAndQuery(t *testing.T) {
 	found, err := p.Query(t.Context(), "took_seconds")
 	assert.NilError(t, err)
 	assert.Assert(t, len(found) == 1 && found[0].Native && found[0].Labels["job"] == "bottlerocket-update-operator", "%+v", found)
-	found, err = p.QueryRange(t.Context(), "took_seconds_count", began, time.Now(), 100*time.Millisecond)
+	// The last step comes after the scrape that was just seen.
+	found, err = p.QueryRange(t.Context(), "took_seconds_count", began, time.Now().Add(time.Second), time.Second)
 	assert.NilError(t, err)
 	assert.Assert(t, len(found) == 1 && len(found[0].Values) > 0 && found[0].Values[0] == 2, "%+v", found)
 	await("scalar(vector(3))", 3)
