@@ -36,7 +36,7 @@ LDFLAGS := -X $(MODULE)/pkg/telemetry.Version=$(VERSION)
 
 TEST_TIMEOUT  ?= 45m
 # Packages with goroutines that matter, which are tested with the race detector.
-RACED := $(addprefix $(MODULE)/pkg/,agent alert authorizer authorizer/certificate connlimit controller drain kube telemetry)
+RACED := $(addprefix $(MODULE)/pkg/,agent alert authorizer authorizer/certificate connlimit controller drain kube post telemetry)
 # How long make fuzz works on each target.
 FUZZTIME ?= 30s
 # The race detector needs a C compiler; Go switches CGO_ENABLED off where there is none.
