@@ -184,6 +184,8 @@ func TestMessage(t *testing.T) {
 			keys, _ := b.Due(s.Now)
 			_, notices := b.Try(keys, s.Now)
 			assert.NilError(t, hostile.Obeyed(notice.MessageOf("prod", notices).Text))
+			notices[0].Message = word
+			assert.NilError(t, hostile.Obeyed(notice.MessageOf("prod", notices).Text), "written into update-state")
 		})
 	}
 }

@@ -2,6 +2,8 @@ package notice
 
 import (
 	"strings"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plain"
 )
 
 // Message is what the receiver gets, as JSON. Text is the field that Slack, Mattermost and Rocket.Chat show.
@@ -15,7 +17,8 @@ type Message struct {
 func MessageOf(cluster string, told []Notice) Message {
 	lines := make([]string, 0, len(told))
 	for _, n := range told {
-		lines = append(lines, escape(n.Message))
+		// What was kept in between may have been written by anything that may write ConfigMaps.
+		lines = append(lines, escape(plain.Line(n.Message, maxMessage)))
 	}
 	text := strings.Join(lines, "\n")
 	if cluster != "" {
