@@ -45,7 +45,7 @@ func TestAttackPlanPage(t *testing.T) {
 			registry := prometheus.NewRegistry()
 			set := policy.DefaultSettings()
 			set.Groups = []policy.Group{{Name: word, Rules: set.Rules}}
-			NewMetrics(registry, true).pass(seen{at: now, snapshot: s, settings: set, plan: out}, time.Second)
+			NewMetrics(registry, true).pass(seen{at: now, snapshot: s, settings: set, plan: out, clock: time.Now}, time.Second)
 			served := func(h http.Handler, query string) string {
 				w := httptest.NewRecorder()
 				h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/"+query, nil))

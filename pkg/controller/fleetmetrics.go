@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -31,6 +32,8 @@ type seen struct {
 	policy   policyRead
 	// longest is since when, of each phase, the node has been in it that has been there for longest.
 	longest map[intent.Phase]time.Time
+	// clock is asked by a scrape for what changes by the clock alone: at rest a pass is long ago.
+	clock func() time.Time
 }
 
 // policyRead is which policy was read, and when.
@@ -221,8 +224,9 @@ func (c collection) rules() {
 		c.gauge(c.budgetUsed, float64(used[of]), of)
 		c.gauge(c.budgetLimit, float64(limits[of]), of)
 	}
+	now := c.clock()
 	calendar := func(group string, r *policy.Rules) {
-		w := r.Calendar.At(c.at)
+		w := r.Calendar.At(now)
 		c.gauge(c.windowOpen, number(w.Open), group)
 		changes := w.Opens
 		if w.Open {
@@ -250,8 +254,10 @@ func (c collection) health() {
 	c.gauge(c.problem, number(c.plan.PolicyProblem != ""))
 	c.gauge(c.warnings, float64(len(c.plan.Warnings)))
 	c.gauge(c.admission, number(c.plan.AdmissionProblem != ""))
+	// They are asked for only while something would start, so the last answer may be of long ago.
+	waits := func(d plan.Decision) bool { return d.Reason == plan.ReasonAlertsUnknown }
 	alerts := c.snapshot.Alerts
-	c.gauge(c.alertsUnknown, number(alerts != nil && alerts.Failed != ""))
+	c.gauge(c.alertsUnknown, number(alerts != nil && alerts.Failed != "" && slices.ContainsFunc(c.plan.Nodes, waits)))
 	c.gauge(c.lastPass, seconds(c.at))
 	c.gauge(c.policyRead, seconds(c.policy.at))
 	// It is a number in every API server whose storage is etcd, and only to be compared.

@@ -67,7 +67,7 @@ func measured() seen {
 		n("c", func(n *fleet.Node) { n.Ready, n.Marks.Report.Available = false, v(2) }),
 	}}
 	return seen{at: noon, snapshot: s, settings: set, plan: planner.Plan(s, set), policy: policyRead{"77", noon.Add(-time.Hour)},
-		longest: map[intent.Phase]time.Time{intent.PhaseStaging: noon.Add(-time.Minute)}}
+		longest: map[intent.Phase]time.Time{intent.PhaseStaging: noon.Add(-time.Minute)}, clock: func() time.Time { return noon }}
 }
 
 // The gauges say what the plan says of the fleet, under the names of Prometheus' conventions, and under Brupop's.
@@ -113,6 +113,12 @@ func TestMetrics(t *testing.T) {
 	assert.Equal(t, series(t, registry, ours+"window_open")["group= "], 0.0)
 	assert.DeepEqual(t, series(t, registry, ours+"window_changes_timestamp_seconds"), map[string]float64{"group= ": float64(noon.Add(time.Hour).Unix())})
 
+	// It opens by the clock alone, whether or not a pass is made then.
+	s.clock = func() time.Time { return noon.Add(2 * time.Hour) }
+	m.pass(s, time.Second)
+	assert.Equal(t, series(t, registry, ours+"window_open")["group= "], 1.0)
+	assert.DeepEqual(t, series(t, registry, ours+"window_changes_timestamp_seconds"), map[string]float64{})
+
 	m.lead(false)
 	assert.Equal(t, len(series(t, registry, ours+"nodes")), 0, "what it knew as a leader isn't shown by a follower")
 	without := prometheus.NewRegistry()
@@ -125,7 +131,7 @@ func TestNodesWaiting(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	m := NewMetrics(registry, true)
 	waiting := func(reasons ...plan.Reason) map[string]float64 {
-		s := seen{at: noon, settings: policy.DefaultSettings()}
+		s := seen{at: noon, settings: policy.DefaultSettings(), clock: func() time.Time { return noon }}
 		for i, r := range reasons {
 			uid := fmt.Sprint(i)
 			s.snapshot.Nodes = append(s.snapshot.Nodes, fleet.Node{UID: uid})
@@ -145,6 +151,19 @@ func TestNodesWaiting(t *testing.T) {
 		_, there := after["reason="+string(reason)+" "]
 		assert.Assert(t, !there, reason)
 	}
+}
+
+// That the policy's alerts could not be asked for counts while something would start, and not for ever after.
+func TestAlertsUnknown(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	m := NewMetrics(registry, true)
+	s := measured()
+	s.snapshot.Alerts = &fleet.Alerts{Failed: "connection refused"}
+	m.pass(s, time.Second)
+	assert.DeepEqual(t, series(t, registry, ours+"alerts_unknown"), map[string]float64{"": 0})
+	s.plan.Nodes[2].Reason = plan.ReasonAlertsUnknown
+	m.pass(s, time.Second)
+	assert.DeepEqual(t, series(t, registry, ours+"alerts_unknown"), map[string]float64{"": 1})
 }
 
 // Agents that make up 10,000 versions, and hosts that do, make no more series than a process has room for; what failed

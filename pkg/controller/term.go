@@ -205,7 +205,7 @@ func (t *Term) Pass(ctx context.Context) (time.Time, error) {
 		out.Wake = plan.Earliest(s.Now, out.Wake, again)
 	}
 	now := t.c.Now()
-	t.c.Metrics.pass(seen{now, s, set, out, t.read, t.longest()}, now.Sub(began))
+	t.c.Metrics.pass(seen{now, s, set, out, t.read, t.longest(), t.c.Now}, now.Sub(began))
 	return out.Wake, err
 }
 
