@@ -47,9 +47,16 @@ const (
 	refusedLate = time.Hour
 	// giveUp is how long it is tried to tell a thing.
 	giveUp = 24 * time.Hour
-	// maxEntries bounds the Book: the object that it is in has room for 1 MiB. What there is no room for is told once
-	// there is, if it still is so.
-	maxEntries = 500
+	// skew is how far the clocks of two leaders may be apart. What is further ahead was written by a clock that was wrong.
+	skew = time.Minute
+	// maxEntries bounds the Book: the object that it is in has room for 1 MiB. So many things of nodes are remembered, of
+	// which maxUntold are still to be told, and so many of the fleet: what nodes make up takes no room from it, nor the
+	// other way round. What there is no room for is told once there is, if it still is so.
+	maxEntries      = 1000
+	maxUntold       = 200
+	maxFleetEntries = 100
+	// maxRollouts is how many versions nodes may be on their way to, at once, as far as is told.
+	maxRollouts = 30
 	// MaxTold is how many things one message tells.
 	MaxTold = 50
 )
@@ -101,17 +108,23 @@ func (b Book) Next(s *fleet.Snapshot, p *plan.Plan, set *policy.Notify) (next Bo
 		return Book{}, 0
 	}
 	next = b.clone()
+	next.correct(s.Now)
 	if next.Since.IsZero() {
 		next.Since = s.Now.UTC().Truncate(time.Second)
 	}
 	c, things := count(s, p)
 	things = append(things, stopped(p, s.Now)...)
 	things = append(things, next.rollouts(&c, s.Now.UTC().Truncate(time.Second))...)
-	stands := map[string]bool{}
+	stands, full := map[string]bool{}, map[bool]bool{}
 	for _, t := range things {
 		stands[t.key] = true
-		if set.Wants(t.notice.Occasion) {
-			next.add(t, s.Now)
+		ofNode := t.notice.Node != ""
+		if set.Wants(t.notice.Occasion) && !full[ofNode] {
+			full[ofNode] = !next.add(t, s.Now)
+		}
+		// An end is over once it is noted, so that none is lost for want of room.
+		if t.notice.Occasion == policy.RolloutEnded && (!set.Wants(policy.RolloutEnded) || next.Entries[t.key].Of == t.of) {
+			delete(next.Rollouts, t.notice.Version)
 		}
 	}
 	for key, e := range next.Entries {
@@ -127,45 +140,86 @@ func (b Book) Next(s *fleet.Snapshot, p *plan.Plan, set *policy.Notify) (next Bo
 	return next, dropped
 }
 
-// rollouts takes in which rollouts have begun and ended, and returns what there is to tell of them.
+// correct brings what a clock that ran ahead wrote back to now: a thing would not be told until the time written there.
+// What was tried by then was tried before now, so it is not told too early either.
+func (b *Book) correct(now time.Time) {
+	correct := func(at time.Time) time.Time {
+		if at.After(now.Add(skew)) {
+			return now.UTC().Truncate(time.Second)
+		}
+		return at
+	}
+	b.Since = correct(b.Since)
+	for v, at := range b.Rollouts {
+		b.Rollouts[v] = correct(at)
+	}
+	for key, e := range b.Entries {
+		e.Found, e.Tried = correct(e.Found), correct(e.Tried)
+		b.Entries[key] = e
+	}
+}
+
+// rollouts takes in which rollouts have begun, and returns of each that it began, or that it has ended.
 func (b *Book) rollouts(c *census, now time.Time) []thing {
 	var things []thing
 	for _, v := range slices.Sorted(maps.Keys(c.underWay)) {
-		if _, known := b.Rollouts[v]; !known && v != "" {
+		if _, known := b.Rollouts[v]; !known && len(b.Rollouts) < maxRollouts {
 			b.Rollouts[v] = now
-			things = append(things, c.began(v, now))
 		}
 	}
 	for _, v := range slices.Sorted(maps.Keys(b.Rollouts)) {
 		if c.underWay[v]+c.awaits[v] == 0 {
 			things = append(things, c.ended(v, b.Rollouts[v], now))
-			delete(b.Rollouts, v)
+			continue
 		}
+		things = append(things, c.began(v, b.Rollouts[v]))
 	}
 	return things
 }
 
-// add notes a thing, unless it stands there, or is the same as one that was told less than an hour ago.
-func (b *Book) add(t thing, now time.Time) {
+// add notes a thing, unless it stands there, and reports whether there was room. What happens again is told an hour
+// after it was told last.
+func (b *Book) add(t thing, now time.Time) bool {
 	e, known := b.Entries[t.key]
 	switch {
-	case known && (e.Of == t.of || e.Notice != nil || now.Sub(e.Tried) < again):
-		return
-	case !known && len(b.Entries) >= maxEntries:
-		return
+	case known && (e.Of == t.of || e.Notice != nil):
+		return true
 	case t.notice.Occasion == policy.NodeFailed && t.notice.At.Before(b.Since):
-		return
+		return true
+	case !b.room(t.notice.Node != "", known):
+		return false
 	}
 	t.notice.Message = plain.Line(t.notice.Message, maxMessage)
 	t.notice.At = t.notice.At.UTC().Truncate(time.Second)
-	b.Entries[t.key] = Entry{Of: t.of, Notice: &t.notice, Found: now.UTC().Truncate(time.Second)}
+	b.Entries[t.key] = Entry{Of: t.of, Notice: &t.notice, Found: now.UTC().Truncate(time.Second), Tried: e.Tried}
+	return true
+}
+
+// room reports whether there is room to tell another thing, of a node or of the fleet.
+func (b *Book) room(ofNode, known bool) bool {
+	all, untold := 0, 0
+	for key, e := range b.Entries {
+		if strings.HasPrefix(key, nodes) != ofNode {
+			continue
+		}
+		all++
+		if e.Notice != nil {
+			untold++
+		}
+	}
+	if ofNode {
+		return untold < maxUntold && (known || all < maxEntries)
+	}
+	return known || all < maxFleetEntries
 }
 
 // due returns when to try to tell what the entry is of.
 func (e Entry) due() time.Time {
 	switch {
-	case e.Tries == 0:
+	case e.Tries == 0 && e.Tried.IsZero():
 		return e.Found
+	case e.Tries == 0:
+		return e.Tried.Add(again)
 	case !e.Refused:
 		return e.Tried.Add(again)
 	}
@@ -217,7 +271,7 @@ const (
 	Sent Result = "sent"
 	// Refused: the receiver said no, or certainly didn't get the message.
 	Refused Result = "refused"
-	// Unknown: there was no answer.
+	// Unknown: there was no answer, or none of the receiver's own.
 	Unknown Result = "unknown"
 )
 

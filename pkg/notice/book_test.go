@@ -70,13 +70,14 @@ func (a at) values() (*fleet.Snapshot, *plan.Plan) {
 }
 
 var (
-	waits  = node{phase: intent.PhaseWaiting, reason: plan.ReasonUnavailableLimit, runs: old, offers: newest}
-	drains = node{phase: intent.PhaseDraining, reason: plan.ReasonDraining, runs: old, offers: newest, id: "1"}
-	soaks  = node{phase: intent.PhaseVerifying, reason: plan.ReasonSoaking, runs: newest, id: "1"}
-	done   = node{phase: intent.PhaseUpToDate, reason: plan.ReasonUpToDate, runs: newest}
-	idle   = node{phase: intent.PhaseUpToDate, reason: plan.ReasonUpToDate, runs: old}
-	lost   = node{phase: intent.PhaseLost, reason: plan.ReasonLost, runs: old, id: "1"}
-	paused = node{phase: intent.PhaseWaiting, reason: plan.ReasonPaused, runs: old, offers: newest}
+	waits   = node{phase: intent.PhaseWaiting, reason: plan.ReasonUnavailableLimit, runs: old, offers: newest}
+	drains  = node{phase: intent.PhaseDraining, reason: plan.ReasonDraining, runs: old, offers: newest, id: "1"}
+	soaks   = node{phase: intent.PhaseVerifying, reason: plan.ReasonSoaking, runs: newest, id: "1"}
+	done    = node{phase: intent.PhaseUpToDate, reason: plan.ReasonUpToDate, runs: newest}
+	idle    = node{phase: intent.PhaseUpToDate, reason: plan.ReasonUpToDate, runs: old}
+	lost    = node{phase: intent.PhaseLost, reason: plan.ReasonLost, runs: old, id: "1"}
+	stopped = node{phase: intent.PhaseStaged, reason: plan.ReasonVersionStopped, runs: old, offers: newest, id: "1"}
+	paused  = node{phase: intent.PhaseWaiting, reason: plan.ReasonPaused, runs: old, offers: newest}
 )
 
 // told makes a pass at each moment, lets the receiver take all that is sent, and returns the messages.
@@ -116,6 +117,13 @@ func TestEachThingIsToldOnce(t *testing.T) {
 		{"what is left waits for a user", wanted, []at{{nodes: []node{drains, paused}}, {after: 1 * minute, nodes: []node{lost, paused}}, {after: 90 * minute, nodes: []node{lost, paused}}},
 			[]string{"RolloutBegan : the rollout of 1.51.0 began: 1 of 2 nodes are to go to it", "NodeLost node-0: node node-0 is Lost: as it is",
 				"RolloutEnded : the rollout of 1.51.0 ended after 1m: 0 of 2 nodes run it; waiting for a user: 1 Paused, 1 Lost"}},
+		{"what is staged waits for a user", wanted, []at{{nodes: []node{drains, stopped}}, {after: 1 * minute, nodes: []node{done, stopped}}},
+			[]string{"RolloutBegan : the rollout of 1.51.0 began: 1 of 2 nodes are to go to it",
+				"RolloutEnded : the rollout of 1.51.0 ended after 1m: 1 of 2 nodes run it; waiting for a user: 1 VersionStopped"}},
+		{"it ends and begins again within the hour", wanted, []at{{nodes: []node{drains}}, {after: 90 * minute, nodes: []node{done}},
+			{after: 100 * minute, nodes: []node{done, drains}}, {after: 110 * minute, nodes: []node{done, done}}, {after: 150 * minute, nodes: []node{done, done}}},
+			[]string{"RolloutBegan : the rollout of 1.51.0 began: 1 of 1 nodes are to go to it", "RolloutEnded : the rollout of 1.51.0 ended after 1h30m: 1 of 1 nodes run it",
+				"RolloutBegan : the rollout of 1.51.0 began: 1 of 2 nodes are to go to it", "RolloutEnded : the rollout of 1.51.0 ended after 10m: 2 of 2 nodes run it"}},
 		{"a node that backs off is no end", wanted, []at{{nodes: []node{drains}}, {after: 2 * minute,
 			nodes: []node{{phase: intent.PhaseWaiting, reason: plan.ReasonBackingOff, runs: old, offers: newest, failed: minute}}}},
 			[]string{"RolloutBegan : the rollout of 1.51.0 began: 1 of 1 nodes are to go to it", "NodeFailed node-0: node node-0 failed on its way to 1.51.0: rolled back"}},
@@ -138,6 +146,70 @@ func TestEachThingIsToldOnce(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) { assert.DeepEqual(t, told(t, tc.set, tc.moments...), tc.want) })
 	}
+}
+
+// What a clock that ran ahead wrote holds nothing back once it is put right.
+func TestClockThatRanAhead(t *testing.T) {
+	ahead := 100_000 * time.Hour
+	failed := node{phase: intent.PhaseUpToDate, runs: old, failed: 60 * minute}
+	assert.DeepEqual(t, told(t, wanted, at{after: ahead, nodes: []node{idle}}, at{nodes: []node{idle}}, at{after: 120 * minute, nodes: []node{failed}}),
+		[]string{"NodeFailed node-0: node node-0 failed on its way to 1.51.0: rolled back"})
+	again := lost
+	again.id = "2"
+	is := "NodeLost node-0: node node-0 is Lost: as it is"
+	assert.DeepEqual(t, told(t, wanted, at{after: ahead, nodes: []node{lost}}, at{nodes: []node{again}}), []string{is})
+	assert.DeepEqual(t, told(t, wanted, at{after: ahead, nodes: []node{lost}}, at{nodes: []node{again}}, at{after: 60 * minute, nodes: []node{again}}), []string{is, is})
+	assert.DeepEqual(t, told(t, wanted, at{after: ahead, nodes: []node{drains}}, at{nodes: []node{drains}}, at{after: 30 * minute, nodes: []node{done}}),
+		[]string{"RolloutBegan : the rollout of 1.51.0 began: 1 of 1 nodes are to go to it", "RolloutEnded : the rollout of 1.51.0 ended after 30m: 1 of 1 nodes run it"})
+}
+
+// What happens again within an hour is told when that is over, and a pass is asked for then.
+func TestWakesForWhatHappensAgain(t *testing.T) {
+	again := lost
+	again.id = "2"
+	s, p := at{nodes: []node{lost}}.values()
+	b, _ := notice.Book{}.Next(s, p, &wanted)
+	keys, _ := b.Due(s.Now)
+	b, _ = b.Try(keys, s.Now)
+	s, p = at{after: 10 * minute, nodes: []node{again}}.values()
+	b, _ = b.Tried(keys, notice.Sent).Next(s, p, &wanted)
+	keys, wake := b.Due(s.Now)
+	assert.Equal(t, len(keys), 0)
+	assert.DeepEqual(t, wake, begin.Add(60*minute))
+	keys, _ = b.Due(wake)
+	assert.Equal(t, len(keys), 1)
+}
+
+// However many nodes are Lost and go on to fail, and however many versions they make up, there is room to tell of a
+// rollout; and those versions leave room for other nodes.
+func TestRoom(t *testing.T) {
+	broken := slices.Repeat([]node{lost}, 2000)
+	with := func(more ...node) []node { return slices.Concat(more, broken) }
+	var moments []at
+	for i := range time.Duration(60) {
+		moments = append(moments, at{after: i * minute, nodes: with(drains)})
+	}
+	for i := range time.Duration(10) {
+		moments = append(moments, at{after: (60 + i) * minute, nodes: with(done)})
+	}
+	said := told(t, wanted, moments...)
+	assert.Assert(t, slices.ContainsFunc(said, func(s string) bool { return strings.HasPrefix(s, "RolloutBegan") }))
+	assert.Assert(t, slices.ContainsFunc(said, func(s string) bool { return strings.HasPrefix(s, "RolloutEnded") }))
+
+	b := notice.Book{}
+	for i := range 3000 {
+		s, p := at{after: time.Duration(i) * time.Second, nodes: []node{drains, {phase: intent.PhaseUpToDate, runs: newest, failed: time.Duration(i) * time.Second}}}.values()
+		p.Nodes[0].Target = fmt.Sprintf("9.9.%d", i)
+		s.Nodes[1].Marks.Failure = &marker.Failure{Versions: []string{p.Nodes[0].Target}, Count: 1, At: s.Now}
+		b, _ = b.Next(s, p, &wanted)
+		keys, _ := b.Due(s.Now)
+		b, _ = b.Try(keys, s.Now)
+		b = b.Tried(keys, notice.Sent)
+	}
+	assert.Assert(t, len(b.Entries) < 150 && len(b.Rollouts) < 50, "%d, %d", len(b.Entries), len(b.Rollouts))
+	s, p := at{after: time.Hour, nodes: []node{done, done, lost}}.values()
+	b, _ = b.Next(s, p, &wanted)
+	assert.Assert(t, b.Entries["NodeLost/uid-2"].Notice != nil)
 }
 
 // A process that knows of no policy forgets nothing, and one whose policy wants no messages forgets everything.
@@ -175,6 +247,7 @@ func TestBounded(t *testing.T) {
 func TestMessage(t *testing.T) {
 	m := notice.MessageOf("a&b", []notice.Notice{{Message: "<!channel> & more"}, {Message: "x"}})
 	assert.Equal(t, m.Text, "a&amp;b: &lt;!channel&gt; &amp; more\na&amp;b: x")
+	assert.Equal(t, notice.MessageOf("", []notice.Notice{{Message: "@channel"}}).Text, "＠channel", "Mattermost and Rocket.Chat would call all")
 	assert.Equal(t, notice.MessageOf("", []notice.Notice{{Message: "x"}}).Text, "x")
 	for name, word := range hostile.Words() {
 		t.Run(name, func(t *testing.T) {

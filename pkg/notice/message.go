@@ -28,7 +28,8 @@ func MessageOf(cluster string, told []Notice) Message {
 }
 
 // escape keeps what agents and hosts say from being read as markup: a mention of a channel, or a link.
-// https://docs.slack.dev/messaging/formatting-message-text names the three characters.
+// https://docs.slack.dev/messaging/formatting-message-text names the first three characters. The others' mentions begin
+// with the fourth alone, and it has no escape, so the character of full width stands for it.
 func escape(text string) string {
-	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(text)
+	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "@", "＠").Replace(text)
 }

@@ -63,7 +63,7 @@ func count(s *fleet.Snapshot, p *plan.Plan) (census, []thing) {
 		c.runs[s.Nodes[at].OSVersion]++
 		goes := d.Goes(m)
 		switch {
-		case underWay(d.Phase) && d.Target != "":
+		case underWay(d) && d.Target != "":
 			c.underWay[d.Target]++
 		case goes == "":
 		case waitsForUser(d.Reason):
@@ -79,10 +79,13 @@ func count(s *fleet.Snapshot, p *plan.Plan) (census, []thing) {
 	return c, things
 }
 
-// underWay reports whether a node of that phase has been asked for a version and has not come to an end with it.
-func underWay(p intent.Phase) bool {
-	switch p {
-	case intent.PhaseStaging, intent.PhaseStaged, intent.PhaseDraining, intent.PhaseRebooting, intent.PhaseReturning, intent.PhaseVerifying:
+// underWay reports whether a node has been asked for a version, has not come to an end with it, and will by itself: one
+// that is staged may wait for a user before it is taken out of service.
+func underWay(d *plan.Decision) bool {
+	switch d.Phase {
+	case intent.PhaseStaged:
+		return !waitsForUser(d.Reason)
+	case intent.PhaseStaging, intent.PhaseDraining, intent.PhaseRebooting, intent.PhaseReturning, intent.PhaseVerifying:
 		return true
 	default:
 		return false
@@ -93,8 +96,13 @@ func underWay(p intent.Phase) bool {
 // a user did something.
 func waitsForUser(r plan.Reason) bool {
 	return slices.Contains([]plan.Reason{plan.ReasonLost, plan.ReasonPaused, plan.ReasonVersionStopped, plan.ReasonVersionDenied,
-		plan.ReasonHeldAtVersion, plan.ReasonLowerVersionOffered, plan.ReasonAnnotationUnreadable, plan.ReasonInterfaceUnsupported}, r)
+		plan.ReasonHeldAtVersion, plan.ReasonLowerVersionOffered, plan.ReasonUngrouped, plan.ReasonAnotherUpdater,
+		plan.ReasonAnnotationUnreadable, plan.ReasonInterfaceUnsupported}, r)
 }
+
+// nodes begins the keys of what is told of nodes. There is one for each node and occasion: whatever a node says, it
+// takes no more room than that.
+const nodes = "Node"
 
 // ofNode returns what there is to tell of one node.
 func ofNode(d *plan.Decision, m *marker.Marks, now time.Time) []thing {
@@ -104,7 +112,7 @@ func ofNode(d *plan.Decision, m *marker.Marks, now time.Time) []thing {
 		if len(f.Versions) > 0 {
 			version = f.Versions[len(f.Versions)-1]
 		}
-		things = append(things, thing{key: string(policy.NodeFailed) + "/" + d.UID + "/" + version, of: f.At.UTC().Format(time.RFC3339),
+		things = append(things, thing{key: string(policy.NodeFailed) + "/" + d.UID, of: f.At.UTC().Format(time.RFC3339),
 			notice: Notice{Occasion: policy.NodeFailed, Node: d.Node, Version: version, Reason: f.Reason, At: f.At,
 				Message: fmt.Sprintf("node %s failed on its way to %s: %s", d.Node, version, f.Message)}})
 	}
@@ -136,7 +144,7 @@ func (c *census) began(version string, at time.Time) thing {
 
 // ended is the end of a rollout that began at that time.
 func (c *census) ended(version string, began, now time.Time) thing {
-	took := plain.Duration(now.Sub(began).Round(time.Second))
+	took := plain.Duration(max(0, now.Sub(began).Round(time.Second)))
 	message := fmt.Sprintf("the rollout of %s ended after %s: %d of %d nodes run it", version, took, c.runs[version], c.managed)
 	aside := c.setAside[version]
 	var reasons []string
