@@ -45,7 +45,8 @@ const reasonMessageFailing = "MessageFailing"
 // notify begins to tell what there is to tell, and returns when to look again. No pass waits for a receiver, nor for
 // the writes that keep account of it.
 func (t *Term) notify(ctx context.Context, s fleet.Snapshot, out plan.Plan, set *policy.Notify) time.Time {
-	if t.c.Sender == nil || s.Notices == "" && set.URLKey == "" {
+	// Without a policy it isn't known where to send it, and what is kept waits.
+	if t.c.Sender == nil || set.URLKey == "" && (s.Notices == "" || s.NoPolicy) {
 		return time.Time{}
 	}
 	book, dropped := notice.Decode(s.Notices).Next(&s, &out, set)
@@ -60,11 +61,10 @@ func (t *Term) notify(ctx context.Context, s fleet.Snapshot, out plan.Plan, set 
 		return plan.Earliest(s.Now, wake, last.next)
 	}
 	begin(t, t.messages, wholeFleet, time.Time{}, func() func(*work[told]) {
-		err := t.tell(ctx, s.Notices, book, keys, set)
+		err := t.tell(ctx, s.Notices, book, dropped, keys, set)
 		return func(w *work[told]) {
 			w.found = &told{stale: err != nil}
 			if err == nil {
-				t.c.Metrics.dropped(dropped)
 				w.pause = 0
 				return
 			}
@@ -78,11 +78,15 @@ func (t *Term) notify(ctx context.Context, s fleet.Snapshot, out plan.Plan, set 
 
 // tell writes down what is to be told, that it is tried, and how the try ended. A try that is not known to have ended,
 // by a crash between the last two for example, may have reached the receiver: it is made again an hour later.
-func (t *Term) tell(ctx context.Context, before string, book notice.Book, keys []string, set *policy.Notify) error {
+func (t *Term) tell(ctx context.Context, before string, book notice.Book, dropped int, keys []string, set *policy.Notify) error {
 	trying, notices := book.Try(keys, t.c.Now())
 	text := trying.Encode()
-	if err := t.c.Cluster.RecordNotices(ctx, before, text); err != nil || len(keys) == 0 {
+	if err := t.c.Cluster.RecordNotices(ctx, before, text); err != nil {
 		return err
+	}
+	t.c.Metrics.dropped(dropped)
+	if len(keys) == 0 {
+		return nil
 	}
 	result, err := t.c.Sender.Send(ctx, set.URLKey, notice.MessageOf(set.Cluster, notices))
 	if ctx.Err() != nil {

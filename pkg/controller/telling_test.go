@@ -10,9 +10,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"gotest.tools/v3/assert"
 
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/notice"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
 
@@ -75,6 +77,22 @@ func (c *telling) run(ctx context.Context, m *Metrics, d time.Duration) {
 	t.c.Cluster, t.c.Policies, t.c.Sender, t.c.Metrics = c, c, c, m
 	t.Run(ctx)
 	synctest.Wait()
+}
+
+// Without a policy it isn't known where to send what is to be told: it waits, and no try fails.
+func TestTellingWithoutPolicy(t *testing.T) {
+	c := &telling{scripted: newScripted(1), answers: []notice.Result{notice.Sent}}
+	term := c.term()
+	term.c.Cluster, term.c.Sender, term.c.Spawn = c, c, func(f func()) { f() }
+	now := time.Now()
+	c.book = notice.Book{Since: now, Entries: map[string]notice.Entry{"NodeLost/a": {Notice: &notice.Notice{Message: "a is Lost"}, Found: now}}}.Encode()
+	s := fleet.Snapshot{Now: now.Add(time.Minute), Notices: c.book, NoPolicy: true}
+	wake := term.notify(t.Context(), s, plan.Plan{}, &policy.Notify{})
+	assert.Assert(t, wake.IsZero())
+	assert.Equal(t, len(c.tries), 0)
+	s.NoPolicy = false
+	term.notify(t.Context(), s, plan.Plan{}, &policy.Notify{URLKey: "slack"})
+	assert.Equal(t, len(c.tries), 1)
 }
 
 // However a try ends, the next one is made when it may be, without a tick in between: after a refusal with back-off,
