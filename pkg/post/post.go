@@ -78,10 +78,15 @@ func (s *Sender) Send(ctx context.Context, key string, m notice.Message) (notice
 		return notice.Refused, errors.Wrap(unnamed(err), "reaching the receiver of messages")
 	}
 	_ = resp.Body.Close()
-	if resp.StatusCode/100 != 2 {
-		return notice.Refused, errors.Errorf("the receiver answers a message with status %d", resp.StatusCode)
+	err = errors.Errorf("the receiver answers a message with status %d", resp.StatusCode)
+	switch {
+	case resp.StatusCode/100 == 2:
+		return notice.Sent, nil
+	case resp.StatusCode == http.StatusBadGateway || resp.StatusCode == http.StatusGatewayTimeout:
+		// A gateway says so that lost the answer of what is behind it.
+		return notice.Unknown, err
 	}
-	return notice.Sent, nil
+	return notice.Refused, err
 }
 
 // Secret is the name of the Secret in the operator's namespace, as update-operator.yaml mounts it.

@@ -88,6 +88,7 @@ func TestReceiverFails(t *testing.T) {
 	}{
 		{"it says no", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }, notice.Refused, "status 403"},
 		{"it is ill", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }, notice.Refused, "status 500"},
+		{"its gateway has no answer", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusGatewayTimeout) }, notice.Unknown, "status 504"},
 		{"it redirects", func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
 		}, notice.Refused, "status 307"},
