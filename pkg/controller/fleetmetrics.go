@@ -3,6 +3,7 @@ package controller
 import (
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -124,11 +125,17 @@ func (m *fleetMetrics) Collect(ch chan<- prometheus.Metric) {
 	if last == nil {
 		return
 	}
+	// Two names may be the same once they can be shown, such as those of two groups. The second series would make the
+	// whole scrape fail.
+	shown := map[string]bool{}
 	c := collection{m, last, func(d *prometheus.Desc, v float64, labels ...string) {
 		for i := range labels {
 			labels[i] = plain.Line(labels[i], maxLabel)
 		}
-		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+		if key := d.String() + strings.Join(labels, "\n"); !shown[key] {
+			shown[key] = true
+			ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+		}
 	}}
 	c.members()
 	c.rules()

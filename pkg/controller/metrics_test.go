@@ -225,3 +225,15 @@ func TestCounted(t *testing.T) {
 }
 
 func freeze(from, to time.Time) window.Freeze { return window.Freeze{From: from, To: to} }
+
+// Names that are the same once they can be shown don't make a scrape fail.
+func TestNamesThatLookAlike(t *testing.T) {
+	s := measured()
+	second := s.settings.Groups[0]
+	s.settings.Groups[0].Name, second.Name = "a b", "a  b"
+	s.settings.Groups = append(s.settings.Groups, second)
+	registry := prometheus.NewRegistry()
+	NewMetrics(registry, true).pass(s, time.Second)
+	_, err := registry.Gather()
+	assert.NilError(t, err)
+}
