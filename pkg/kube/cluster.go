@@ -287,7 +287,7 @@ func (k *Cluster) Write(ctx context.Context, name string, c *plan.Change) error 
 	n, err := k.c.Client.CoreV1().Nodes().Patch(ctx, name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: "bottlerocket-update-operator"})
 	switch {
 	case apierrors.IsConflict(err) || apierrors.IsNotFound(err):
-		// The watch may be behind for long, after an outage for example. Whoever looks again must not find
+		// The watch may be behind for long, after an outage for example. The next look must not find
 		// what was refused just now, and be refused again at once.
 		if err := k.readLive(ctx, name); err != nil {
 			return err

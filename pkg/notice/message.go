@@ -27,7 +27,7 @@ func MessageOf(cluster string, told []Notice) Message {
 	return Message{Text: text, Cluster: cluster, Notices: told}
 }
 
-// escape keeps what agents and hosts say from being read as markup: a mention of a channel, or a link.
+// escape keeps what agents and hosts say from being read as markup, such as a mention of a channel.
 // https://docs.slack.dev/messaging/formatting-message-text names the first three characters. The others' mentions begin
 // with the fourth alone, and it has no escape, so the character of full width stands for it.
 func escape(text string) string {

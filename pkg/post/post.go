@@ -32,15 +32,14 @@ const (
 
 // Sender sends messages.
 type Sender struct {
-	// Dir is where the Secret is mounted: a file for each of its keys.
-	Dir string
-
+	// dir is where the Secret is mounted: a file for each of its keys.
+	dir    string
 	client *http.Client
 }
 
 // NewSender returns a Sender of the Secret that is mounted at dir.
 func NewSender(dir string) *Sender {
-	return &Sender{Dir: dir, client: &http.Client{
+	return &Sender{dir: dir, client: &http.Client{
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Transport: &http.Transport{
 			Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true, DisableCompression: true, MaxResponseHeaderBytes: maxHeader,
@@ -93,7 +92,7 @@ func (s *Sender) Send(ctx context.Context, key string, m notice.Message) (notice
 const Secret = "update-notify"
 
 func (s *Sender) url(key string) (string, error) {
-	file, err := os.Open(filepath.Join(s.Dir, key))
+	file, err := os.Open(filepath.Join(s.dir, key))
 	if os.IsNotExist(err) {
 		return "", errors.Errorf("there is no key %s of Secret %s, or it is not mounted yet", key, Secret)
 	}
