@@ -15,6 +15,8 @@ const (
 	CheckPods CheckFor = "pods"
 	// CheckWorkloads: whether the workloads of the baseline have as many Ready pods as before.
 	CheckWorkloads CheckFor = "workloads"
+	// CheckApplied: whether the apply pod of the current intent says that it brought the content.
+	CheckApplied CheckFor = "applied"
 )
 
 // Checked is what this process found at its last live look in the current disruption of a node.

@@ -16,7 +16,12 @@ const (
 	InterfaceNone Interface = ""
 	// InterfaceUpdateAPI: label updater-interface-version=2.0.0, or a label of the first operator.
 	InterfaceUpdateAPI Interface = "2.0.0"
+	// InterfacePlan: label updater-interface-version=plan. The policy's plans update the node, whatever its system.
+	InterfacePlan Interface = "plan"
 )
+
+// Known reports whether this build speaks the interface.
+func (i Interface) Known() bool { return i == InterfaceUpdateAPI || i == InterfacePlan }
 
 // firstInterface is the value of either label by which the first operator, 0.1.x, ran commands on the host. Every host
 // since Bottlerocket 0.4.1 has the Update API too, so it means the same now.
@@ -59,6 +64,8 @@ type Node struct {
 	// BootID and OSVersion are from the kubelet's nodeInfo; OSVersion is empty for what isn't Bottlerocket.
 	BootID    string
 	OSVersion string
+	// Info is what else the kubelet says of the node; nil but for nodes with InterfacePlan.
+	Info *NodeInfo
 
 	// Leaving names what is removing the node from the cluster; empty if nothing is.
 	Leaving string

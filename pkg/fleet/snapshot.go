@@ -25,6 +25,8 @@ type Snapshot struct {
 	AdmissionProblem string
 	// FirstSeen is when each version was first seen in this cluster.
 	FirstSeen map[string]time.Time
+	// PlanTargets are what the runner has found out of the policy's plans, by name.
+	PlanTargets map[string]PlanTarget
 	// Notices is what is kept of messages, as pkg/notice writes it.
 	Notices string
 	// Alerts is what the last look at the alerts found; nil if there was none.

@@ -24,13 +24,18 @@ func (p Problem) String() string { return fmt.Sprintf("%s: %s", p.Key, p.Why) }
 // Marks hold what could be read, for display only. Without an intent-id the other marks of an intent
 // come from an older operator and are not looked at.
 func Decode(annotations map[string]string) (Marks, []Problem) {
-	d := decoder{from: annotations}
+	d := decoder{from: annotations, whole: true}
 	var m Marks
 	// What counts of a pause is that it is there, so no reason is too long or too odd for it.
 	m.PausedReason, m.Paused = annotations[string(KeyPaused)]
 	m.PausedReason = Clip(m.PausedReason, MaxMessage)
 	_, m.Retry = annotations[string(KeyRetry)]
+	m.Plan = d.plan()
 	m.Report = d.report()
+	if v, ok := d.text(KeyPlanDone, maxJSON); ok {
+		// What can't be read is not done: its plans run once more, which costs a run and no promise.
+		_ = json.Unmarshal([]byte(v), &m.PlanDone)
+	}
 	if _, ok := annotations[string(KeyIntentID)]; ok {
 		m.Intent = d.intent()
 	}
@@ -90,8 +95,16 @@ func DecodeIntent(annotations map[string]string) (Intent, []Problem) {
 	return d.intent(), d.problems
 }
 
+// DecodePlan reads what the attempt of a plan does, alone; nil and no problem where the node has none.
+func DecodePlan(annotations map[string]string) (*Plan, []Problem) {
+	d := decoder{from: annotations}
+	return d.plan(), d.problems
+}
+
 type decoder struct {
-	from     map[string]string
+	from map[string]string
+	// whole: all marks of a Node are read, as the controller reads them, and not one writer's alone.
+	whole    bool
 	problems []Problem
 }
 
@@ -141,7 +154,9 @@ func ValidToken(s string) bool {
 
 func (d *decoder) version(k Key) string {
 	v, ok := d.text(k, maxToken)
-	if ok && !ValidVersion(v) {
+	// An agent of the Update API says nothing of plans.
+	_, plan := d.from[string(KeyPlan)]
+	if ok && !ValidVersion(v) && !(plan && ValidPlanVersion(v)) {
 		d.problem(k, "%.40q is not a version", v)
 		return ""
 	}
@@ -151,9 +166,9 @@ func (d *decoder) version(k Key) string {
 // versions are those of a list that are versions.
 func (d *decoder) versions(k Key, list []string) []string {
 	for _, v := range list {
-		if !ValidVersion(v) {
+		if !ValidVersion(v) && !ValidPlanVersion(v) {
 			d.problem(k, "has %.40q, which is not a version", v)
-			return slices.DeleteFunc(list, func(v string) bool { return !ValidVersion(v) })
+			return slices.DeleteFunc(list, func(v string) bool { return !ValidVersion(v) && !ValidPlanVersion(v) })
 		}
 	}
 	return list
@@ -182,6 +197,7 @@ func (d *decoder) intent() Intent {
 		Until:      d.time(KeyIntentUntil),
 		Target:     d.version(KeyTargetVersion),
 		RebootFrom: d.token2(KeyRebootFrom),
+		Template:   d.token2(KeyPlanTemplate),
 	}
 	if !slices.Contains(Actions(), i.Action) {
 		d.problem(KeyActionWanted, "%.40q is not an action", i.Action)
@@ -196,6 +212,31 @@ func (d *decoder) intent() Intent {
 	return i
 }
 
+// current returns the version that the host runs. That of a plan stands on the Node for a moment longer than the plan,
+// which the controller removes at the end of the attempt, and says nothing any more.
+func (d *decoder) current() string {
+	_, plan := d.from[string(KeyPlan)]
+	if v := d.from[string(KeyCurrentVersion)]; d.whole && !plan && ValidPlanVersion(v) {
+		return ""
+	}
+	return d.version(KeyCurrentVersion)
+}
+
+// plan returns what an attempt of a plan does. It is fixed for the attempt, so one that can't be read leaves the node
+// alone.
+func (d *decoder) plan() *Plan {
+	v, ok := d.text(KeyPlan, maxJSON)
+	if !ok {
+		return nil
+	}
+	p := &Plan{}
+	d.object(KeyPlan, v, p, &p.extra)
+	if why := p.wrong(); why != "" {
+		d.problem(KeyPlan, "%s", why)
+	}
+	return p
+}
+
 // token2 is token for a key that may be absent.
 func (d *decoder) token2(k Key) string {
 	if _, ok := d.from[string(k)]; !ok {
@@ -207,7 +248,7 @@ func (d *decoder) token2(k Key) string {
 func (d *decoder) report() Report {
 	r := Report{
 		Available: d.version(KeyAvailableVersion),
-		Current:   d.version(KeyCurrentVersion),
+		Current:   d.current(),
 		BootID:    d.token2(KeyBootID),
 
 		ActivatedID: d.token2(KeyActivatedID),

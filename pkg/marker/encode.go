@@ -24,6 +24,15 @@ func Encode(m Marks) map[Key]string {
 		if i.RebootFrom != "" {
 			out[KeyRebootFrom] = i.RebootFrom
 		}
+		if i.Template != "" {
+			out[KeyPlanTemplate] = i.Template
+		}
+	}
+	if m.Plan != nil {
+		out[KeyPlan] = marshal(m.Plan, m.Plan.extra)
+	}
+	if len(m.PlanDone) > 0 {
+		out[KeyPlanDone] = marshal(m.PlanDone, nil)
 	}
 	if m.Disruption != nil {
 		out[KeyDisruption] = marshal(m.Disruption, m.Disruption.extra)

@@ -27,6 +27,9 @@ const (
 	KeyHistory       Key = Prefix + "history"
 	KeyWaitingFor    Key = Prefix + "waiting-for"
 	KeyHookID        Key = Prefix + "hook-id"
+	KeyPlan          Key = Prefix + "plan"
+	KeyPlanTemplate  Key = Prefix + "plan-template"
+	KeyPlanDone      Key = Prefix + "plan-done"
 
 	KeyActiveID         Key = Prefix + "active-id"
 	KeyActionState      Key = Prefix + "action-state"
@@ -68,7 +71,7 @@ type Entry struct {
 }
 
 var table = []Entry{
-	{KeyInterfaceVersion, KindLabel, WriterUser, "`2.0.0` (the Update API) lets the operator update the node; `1.0.0`, as for the 0.1.x operator, means the same"},
+	{KeyInterfaceVersion, KindLabel, WriterUser, "`2.0.0` (the Update API) lets the operator update the node; `1.0.0`, as for the 0.1.x operator, means the same; `plan`: the plans of the policy do"},
 	{KeyPlatformVersion, KindLabel, WriterUser, "`1.0.0`: an older name of that label; if both are there, `updater-interface-version` counts"},
 	{KeyPaused, KindAnnotation, WriterUser, "present: nothing starts on this node, and it is uncordoned if it has not begun to reboot; the value is shown as the reason"},
 	{KeyRetry, KindAnnotation, WriterUser, "present: forget this node's failure, and undo an update on the host that its Node does not tell of (`AnotherUpdater`); the controller removes it together with the failure"},
@@ -76,16 +79,19 @@ var table = []Entry{
 	{KeyIntentID, KindAnnotation, WriterController, "unique for each intent; the agent's answer names it"},
 	{KeyIntentTime, KindAnnotation, WriterController, "when the intent was issued (RFC 3339, the controller's clock)"},
 	{KeyIntentUntil, KindAnnotation, WriterController, "after this moment no agent may begin the intent"},
-	{KeyTargetVersion, KindAnnotation, WriterController, "the version that this attempt is about"},
+	{KeyTargetVersion, KindAnnotation, WriterController, "the version that this attempt is about; of a plan it is `PLAN/TARGET#DIGEST`"},
 	{KeyRebootFrom, KindAnnotation, WriterController, "the boot ID before the reboot; written together with the cordon"},
 	{KeyDisruption, KindAnnotation, WriterController, "JSON, from the cordon to the end of the soak: since when, what the operator changed, and what was there before"},
 	{KeyFailure, KindAnnotation, WriterController, "JSON: the versions that failed here, how often, the reason, when it may be tried again"},
 	{KeyHistory, KindAnnotation, WriterController, "JSON: the last 5 attempts"},
 	{KeyWaitingFor, KindAnnotation, WriterController, "on a node in progress: what it waits for, as `Reason: message`; a message that may be outdated says its time, and the plan has the current one"},
 	{KeyHookID, KindAnnotation, WriterController, "while hooks of the policy are awaited: a hook answers by setting its own annotation on the node to this value; begins with `after-drain.` or `before-uncordon.`"},
+	{KeyPlan, KindAnnotation, WriterController, "JSON, during an attempt of a plan: its name and digest, its proof, its effect, what is drained, its deadline"},
+	{KeyPlanTemplate, KindAnnotation, WriterController, "the PodTemplate of which the runner makes one pod for this intent; absent where the intent has none"},
+	{KeyPlanDone, KindAnnotation, WriterController, "JSON: by plan, the digest of the content that the node has"},
 	{KeyActiveID, KindAnnotation, WriterAgent, "the intent that the agent worked on last"},
 	{KeyActionState, KindAnnotation, WriterAgent, "its answer: `busy`, `ready`, `error`"},
-	{KeyReason, KindAnnotation, WriterAgent, "why the answer is what it is, where the controller acts on that: `AnotherUpdater`, `UnrequestedActivation`, `InterfaceUnsupported`, `RepositoryUnavailable`; absent otherwise"},
+	{KeyReason, KindAnnotation, WriterAgent, "why the answer is what it is, where the controller acts on that: `AnotherUpdater`, `UnrequestedActivation`, `InterfaceUnsupported`, `RepositoryUnavailable`, and of a plan `PodFailed`, `NoEffect`, `PodRefused`, `Interrupted`; absent otherwise"},
 	{KeyMessage, KindAnnotation, WriterAgent, "one line for users, at most 256 bytes; always there with `error`"},
 	{KeyAvailableVersion, KindAnnotation, WriterAgent, "the version that the host would install; absent when there is none"},
 	{KeyCurrentVersion, KindAnnotation, WriterAgent, "the version that the host runs"},

@@ -58,11 +58,20 @@ const (
 	ReasonInterfaceUnsupported ReportReason = "InterfaceUnsupported"
 	// ReasonRepositoryUnavailable: the host could not load its repository; the agent has it try again.
 	ReasonRepositoryUnavailable ReportReason = "RepositoryUnavailable"
+	// ReasonPodFailed: a plan's pod ended with another status than 0, by its own doing.
+	ReasonPodFailed ReportReason = "PodFailed"
+	// ReasonNoEffect: a plan's pod ended with status 0, and the node does not show the target.
+	ReasonNoEffect ReportReason = "NoEffect"
+	// ReasonPodRefused: a plan's pod could not be made, and nothing was done to the node.
+	ReasonPodRefused ReportReason = "PodRefused"
+	// ReasonInterrupted: a plan's pod was ended from outside: deleted, evicted, rejected, or never started.
+	ReasonInterrupted ReportReason = "Interrupted"
 )
 
 // ReportReasons is the closed list of reasons.
 func ReportReasons() []ReportReason {
-	return []ReportReason{ReasonAnotherUpdater, ReasonUnrequestedActivation, ReasonInterfaceUnsupported, ReasonRepositoryUnavailable}
+	return []ReportReason{ReasonAnotherUpdater, ReasonUnrequestedActivation, ReasonInterfaceUnsupported, ReasonRepositoryUnavailable,
+		ReasonPodFailed, ReasonNoEffect, ReasonPodRefused, ReasonInterrupted}
 }
 
 // Protocol is the version of the protocol that this build's agent speaks and its controller asks for.
@@ -92,6 +101,8 @@ type Intent struct {
 	Target string
 	// RebootFrom is the boot ID that a reboot must leave behind; empty before the cordon.
 	RebootFrom string
+	// Template is the PodTemplate of which a plan's runner makes one pod for this intent; empty where it makes none.
+	Template string
 }
 
 // Report is what an agent says of its own host.
@@ -218,6 +229,10 @@ type Marks struct {
 	Waiting    *Waiting
 	// HookID is what hooks answer with; empty while none is asked.
 	HookID string
+	// Plan is what the attempt of a plan does; nil outside one.
+	Plan *Plan
+	// PlanDone are the digests of the content that the node has, by plan.
+	PlanDone map[string]string
 	// Paused and Retry are the user's.
 	Paused       bool
 	PausedReason string

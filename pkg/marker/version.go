@@ -1,6 +1,11 @@
 package marker
 
-import "golang.org/x/mod/semver"
+import (
+	"cmp"
+	"strings"
+
+	"golang.org/x/mod/semver"
+)
 
 // ValidVersion reports whether s is a semantic version (semver.org) as a Bottlerocket host writes it: all three
 // numbers, no leading v. apimachinery's parser is laxer in places and has no order of pre-releases.
@@ -11,10 +16,15 @@ func ValidVersion(s string) bool {
 }
 
 // CompareVersions orders two valid versions by semantic versioning: -1, 0 or 1; build metadata doesn't
-// count. A version that isn't valid is lower than every valid one, so that it never counts as an update.
+// count. A version that isn't valid is lower than every valid one, so that it never counts as an update. Versions of
+// plans are ordered too, so that any list of versions can be sorted: by plan, by target, by digest. Whether one target
+// is an update of another is for ComparePlanTargets to say.
 func CompareVersions(a, b string) int {
 	if a == b {
 		return 0
+	}
+	if p, q := PlanOf(a), PlanOf(b); p != "" && q != "" {
+		return cmp.Or(strings.Compare(p, q), sortPlanTargets(PlanTargetOf(a), PlanTargetOf(b)), strings.Compare(a, b))
 	}
 	validA, validB := ValidVersion(a), ValidVersion(b)
 	switch {

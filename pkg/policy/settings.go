@@ -27,6 +27,8 @@ type Settings struct {
 	IgnoreAfter time.Duration `yaml:"ignoreAfter"`
 	// Versions are those that nodes may go to.
 	Versions Versions `yaml:"versions"`
+	// Plans are what is run on nodes with the label value plan, in this order on each node.
+	Plans []Plan `yaml:"plans"`
 	// MaxFailed is on how many nodes a version may fail, or on which share of the fleet, before nothing starts
 	// for it any more. Default 3.
 	MaxFailed Limit `yaml:"maxFailed"`
@@ -236,6 +238,7 @@ func (s Settings) Mistakes() []Mistake {
 		m.add("pauseAfterUncordon", "is %s: give 0 or more", s.PauseAfterUncordon)
 	}
 	s.Versions.validate(&m)
+	s.validatePlans(&m)
 	s.Alerts.validate(&m)
 	s.Notify.validate(&m)
 	s.Rules.validate(&m)

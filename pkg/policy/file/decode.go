@@ -112,6 +112,8 @@ func (r *reader) prepare(part any) {
 		p.Rules = r.set.Rules
 		// The fleet's own values of these hold for the whole fleet already.
 		p.MaxUnavailable, p.Topology, p.Pause, p.Calendar.Freezes = policy.Unlimited, nil, nil, nil
+	case *policy.Plan:
+		p.Deadline = policy.DefaultPlanDeadline
 	case *policy.Pause:
 		p.InFlight = policy.Finish
 	case *policy.Topology:

@@ -2,6 +2,7 @@ package file_test
 
 import (
 	_ "embed"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"gotest.tools/v3/assert"
 
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy/file"
 )
@@ -105,6 +107,30 @@ func TestMistakes(t *testing.T) {
 		{"values that are missing", "version: 1\ngroups:\n- name: a\n  nodeSelector:\n    matchExpressions:\n    - key: a\n      operator: In\n",
 			"line 6: groups[0].nodeSelector.matchExpressions[0].values is missing: operator In needs values"},
 		{"a key that is a list", "version: 1\n[a]: 1\n", "line 2: the policy has a key that is no text"},
+		{"a plan without a name", "version: 1\nplans: [{nodeSelector: {}, apply: a, target: {content: true}, proof: content, effect: none}]\n", "line 2: plans[0].name is missing: give each plan one"},
+		{"a plan that chooses nothing by mistake", "version: 1\nplans: [{name: a, apply: a, target: {content: true}, proof: content, effect: none}]\n", "line 2: plans[0].nodeSelector is missing: give one; {} chooses every node of plans"},
+		{"a plan without a template", "version: 1\nplans: [{name: a, nodeSelector: {}, target: {content: true}, proof: content, effect: none}]\n", "line 2: plans[0].apply is missing: name a PodTemplate"},
+		{"a plan without a target", "version: 1\nplans: [{name: a, nodeSelector: {}, apply: a, proof: content, effect: none}]\n", "line 2: plans[0].target is missing: give version, channel or content"},
+		{"a plan with an empty target", plan("target: {content: false}", "proof: content", "effect: none"), "line 6: plans[0].target has none of version, channel and content: give one of them"},
+		{"a plan with two targets", plan("target: {version: v1.36.3, channel: https://a}", "proof: kubeletVersion", "effect: none"), "line 6: plans[0].target has version and channel: keep one of them"},
+		{"a plan without a proof", plan("target: {content: true}", "effect: none"), "line 3: plans[0].proof is missing: say where nodes show the target"},
+		{"a plan without an effect", plan("target: {content: true}", "proof: content"), "line 3: plans[0].effect is missing: give none, restart or reboot"},
+		{"a proof with a typing error", plan("target: {version: v1.36.3}", "proof: kubeletVerion", "effect: none"),
+			`line 7: plans[0].proof is "kubeletVerion": give kubeletVersion, osImage, kernelVersion, containerRuntimeVersion or content; the nearest is kubeletVersion`},
+		{"an effect that is none", plan("target: {version: v1.36.3}", "proof: kubeletVersion", "effect: boot"), `line 8: plans[0].effect is "boot": give none, restart or reboot`},
+		{"no word for a plan's drain", plan("target: {version: v1.36.3}", "proof: kubeletVersion", "effect: none", "drain: yes"), `line 9: plans[0].drain is "yes": give true, cordon or false`},
+		{"a reboot in service", plan("target: {version: v1.36.3}", "proof: kubeletVersion", "effect: reboot", "drain: false"), "line 9: plans[0].drain is false, but the effect is reboot: give true or cordon"},
+		{"no range of a plan", plan("target: {version: v1.36.3}", "proof: kubeletVersion", "effect: none", "versions: {deny: new ones}"), `line 9: plans[0].versions.deny "new ones" is no range of versions`},
+		{"a target that its own plan denies", plan("target: {version: v1.36.3}", "proof: kubeletVersion", "effect: none", "versions: {deny: '>=1.36'}"),
+			"line 6: plans[0].target.version is v1.36.3, which versions.deny denies: nothing would ever start"},
+		{"a version to hold in a plan", plan("target: {version: v1.36.3}", "proof: kubeletVersion", "effect: none", "versions: {hold: 1.36.3}"),
+			`line 9: plans[0].versions.hold is "1.36.3", but a plan has a target: take it out, and give target.version`},
+		{"a deadline of nothing", plan("target: {content: true}", "proof: content", "effect: none", "deadline: 0s"), "line 9: plans[0].deadline is 0s: give 1s or more, and at most 24h0m0s"},
+		{"a channel for what has no order", plan("target: {channel: https://a/b}", "proof: osImage", "effect: none"),
+			"line 6: plans[0].target.channel is given, but what nodes show at osImage has no order: give target.version, or proof: kubeletVersion"},
+		{"a field of a plan with a typing error", plan("target: {content: true}", "proof: content", "efect: none"), "line 8: there is no field plans[0].efect: the nearest is effect"},
+		{"a field of the fleet in a plan", plan("target: {content: true}", "proof: content", "effect: none", "soak: 1m"),
+			"line 9: there is no field plans[0].soak: it belongs to the policy itself, not to a part of it"},
 		{"a contradiction", "version: 1\nretry: {base: 2h, max: 1h}\n", "line 2: retry.max is 1h0m0s, less than retry.base, which is 2h0m0s"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -113,6 +139,77 @@ func TestMistakes(t *testing.T) {
 			assert.Assert(t, !strings.Contains(strings.Join(file.Lines(err), ""), "\n"), "one line: %s", err)
 		})
 	}
+}
+
+// plan is a policy with one plan, whose fields from line 6 on are these.
+func plan(fields ...string) string {
+	return "version: 1\nplans:\n- name: a\n  nodeSelector: {}\n  apply: a\n  " + strings.Join(fields, "\n  ") + "\n"
+}
+
+// What a plan doesn't say is as docs/policy.md says, and its versions are its own.
+func TestPlans(t *testing.T) {
+	set, err := decode("version: 1\nversions: {hold: 1.27.0, minAge: 1h}\nplans:\n" +
+		"- {name: a, nodeSelector: {}, apply: a, target: {version: 1.30.0}, proof: kubeletVersion, effect: restart}\n" +
+		"- {name: b, nodeSelector: {matchLabels: {x: y}}, prepare: get, apply: put.b, target: {channel: https://a/b}, proof: kubeletVersion, effect: reboot, drain: cordon,\n" +
+		"   versions: {downgrade: true, minAge: 2h}, maxMinorSkip: 1, deadline: 90s}\n" +
+		"- {name: c, nodeSelector: {}, apply: c, target: {content: true}, proof: content, effect: none}\n")
+	assert.NilError(t, err)
+	assert.DeepEqual(t, set.Plans, []policy.Plan{
+		{Name: "a", Apply: "a", Target: policy.PlanTarget{Version: "1.30.0"}, Proof: marker.ProofKubelet, Effect: marker.EffectRestart, Deadline: 30 * time.Minute},
+		{Name: "b", Selector: policy.Selector{{Key: "x", Operator: policy.In, Values: []string{"y"}}}, Prepare: "get", Apply: "put.b", Target: policy.PlanTarget{Channel: "https://a/b"},
+			Proof: marker.ProofKubelet, Effect: marker.EffectReboot, Drain: marker.DrainCordon, Versions: policy.Versions{Downgrade: true, MinAge: 2 * time.Hour}, MaxMinorSkip: 1, Deadline: 90 * time.Second},
+		{Name: "c", Apply: "c", Target: policy.PlanTarget{Content: true}, Proof: marker.ProofContent, Effect: marker.EffectNone, Deadline: 30 * time.Minute},
+	})
+	// A version that YAML takes for a number is the text that stands there.
+	set, err = decode(plan("target: {version: 1.30}", "proof: osImage", "effect: none"))
+	assert.NilError(t, err)
+	assert.Equal(t, set.Plans[0].Target.Version, "1.30")
+	// A k3s version is in a range, with its leading v and its build.
+	_, err = decode(plan("target: {version: v1.36.3+k3s1}", "proof: kubeletVersion", "effect: none", "versions: {allow: '>=1.36 <1.37'}"))
+	assert.NilError(t, err)
+}
+
+// The drain of a plan is a word or a truth, in quotes or not; null is what the effect says.
+func TestDrainOfAPlan(t *testing.T) {
+	for text, want := range map[string]marker.PlanDrain{"true": marker.DrainAll, `"true"`: marker.DrainAll, "cordon": marker.DrainCordon, "'cordon'": marker.DrainCordon,
+		"false": marker.DrainNothing, `"false"`: marker.DrainNothing, "null": marker.DrainNothing} {
+		set, err := decode(plan("target: {content: true}", "proof: content", "effect: none", "drain: "+text))
+		assert.NilError(t, err, text)
+		assert.Equal(t, set.Plans[0].Drains(), want, text)
+	}
+}
+
+// What merely follows from a mistake of a plan is none.
+func TestNothingFollowsFromAPlansMistake(t *testing.T) {
+	for _, tc := range []struct{ text, want string }{
+		{plan("target: {version: v1.36.3}", "proof: kubelet", "effect: none", "maxMinorSkip: 1"),
+			`line 7: plans[0].proof is "kubelet": give kubeletVersion, osImage, kernelVersion, containerRuntimeVersion or content`},
+		{plan("target: {chanel: https://a}", "proof: content", "effect: none"), "line 6: there is no field plans[0].target.chanel: the nearest is channel"},
+		{plan("target: {content: maybe}", "proof: content", "effect: none", "versions: {allow: 1.x}"), `line 6: plans[0].target.content is "maybe": give true or false`},
+		{plan("target: {version: v1.36}", "proof: kubeletVersion", "effect: none", "versions: {allow: 1.x}"),
+			`line 6: plans[0].target.version is "v1.36": give all of a version, as kubelets show it, such as v1.36.3`},
+		{plan("target: {version: v1.36.3}", "proof: kubeletVersion", "effect: [reboot]", "drain: false"), "line 8: plans[0].effect is a list: give one value"},
+	} {
+		_, err := decode(tc.text)
+		assert.Error(t, err, tc.want)
+	}
+}
+
+// Every policy that docs/policy.md shows is a good one.
+func TestExamplesOfThePage(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/policy.md")
+	assert.NilError(t, err)
+	shown := 0
+	for _, block := range strings.Split(string(page), "```yaml\n")[1:] {
+		text, _, _ := strings.Cut(block, "```")
+		if !strings.Contains(text, "version: 1\n") {
+			text = "version: 1\n" + text
+		}
+		_, err := decode(text)
+		assert.NilError(t, err, text)
+		shown++
+	}
+	assert.Assert(t, shown > 1)
 }
 
 // A group's drain is the fleet's but for what it says itself.

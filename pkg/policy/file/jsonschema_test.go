@@ -76,10 +76,14 @@ func (s *schema) of(t reflect.Type, words []string, at string) object {
 	made := object{}
 	switch {
 	case len(words) > 0 && t.Kind() != reflect.Slice:
-		var known []string
+		var known []any
 		for _, w := range words {
 			word, _, _ := strings.Cut(w, "=")
 			known = append(known, word)
+			if word == "true" || word == "false" {
+				// An editor takes the word for a truth.
+				known = append(known, word == "true")
+			}
 		}
 		made["anyOf"] = []any{object{"enum": known}, object{"type": "null"}}
 	case t == reflect.TypeFor[policy.Limit]():
@@ -194,11 +198,15 @@ func TestSchemaTakesWhatIsGood(t *testing.T) {
 	v := validator(t)
 	for name, text := range map[string]string{
 		"the example": string(byDefault), "the examples in its comments": uncommented(), "no more than a version": "version: 1\n",
-		"budgets":                  "version: 1\nmaxUnavailable: 25%\nmaxLost: 0\nmaxFailed: unlimited\ntopology: [{key: zone, maxUnavailable: 100%}, {key: rack, maxDomains: 2}]\n",
-		"durations":                "version: 1\nsoak: 0\nignoreAfter: 1h30m\npauseAfterUncordon: 1.5h\nretry: {base: 500ms}\n",
-		"nothing":                  "version: 1\nmaxUnavailable: null\nsoak: null\nwindows: null\ndrain: null\nsingleNode: null\ngroups: null\nversions: {allow: null, hold: null}\n",
-		"texts":                    "version: 1\nversions: {allow: 1.27}\ngroups: [{name: 1, nodeSelector: {matchLabels: {gpu: true, rack: 4}}, autoscalers: ignore}]\n",
-		"selectors":                "version: 1\nverify: {pods: [{podSelector: {matchExpressions: [{key: a, operator: NotIn, values: [b]}, {key: c, operator: Exists}]}}]}\n",
+		"budgets":   "version: 1\nmaxUnavailable: 25%\nmaxLost: 0\nmaxFailed: unlimited\ntopology: [{key: zone, maxUnavailable: 100%}, {key: rack, maxDomains: 2}]\n",
+		"durations": "version: 1\nsoak: 0\nignoreAfter: 1h30m\npauseAfterUncordon: 1.5h\nretry: {base: 500ms}\n",
+		"nothing":   "version: 1\nmaxUnavailable: null\nsoak: null\nwindows: null\ndrain: null\nsingleNode: null\ngroups: null\nversions: {allow: null, hold: null}\n",
+		"texts":     "version: 1\nversions: {allow: 1.27}\ngroups: [{name: 1, nodeSelector: {matchLabels: {gpu: true, rack: 4}}, autoscalers: ignore}]\n",
+		"selectors": "version: 1\nverify: {pods: [{podSelector: {matchExpressions: [{key: a, operator: NotIn, values: [b]}, {key: c, operator: Exists}]}}]}\n",
+		"plans": "version: 1\nplans:\n- {name: a, nodeSelector: {}, apply: a, target: {version: 1.30}, proof: osImage, effect: none, drain: false, deadline: 90s}\n" +
+			"- {name: b, nodeSelector: {}, apply: b, target: {content: true}, proof: content, effect: reboot, drain: true}\n" +
+			"- {name: c, nodeSelector: {}, apply: c, target: {content: true}, proof: content, effect: reboot, drain: 'true'}\n" +
+			"- {name: d, nodeSelector: {}, apply: d, target: {channel: https://a}, proof: kubeletVersion, effect: restart, drain: cordon, maxMinorSkip: 1}\n",
 		"the example of README.md": written(t, "../../../README.md"), "the example of docs/policy.md": written(t, "../../../docs/policy.md"),
 	} {
 		_, err := Decode([]byte(text), policy.DefaultSettings(), time.LoadLocation)
@@ -258,6 +266,10 @@ func TestSchemaRefusesWhatIsWrong(t *testing.T) {
 		"whenWindowCloses: stop", "autoscalers: 'off'", "singleNode: maybe", "ungrouped: stay", "drain: {emptyDirData: keep}", "drain: {unmanagedPods: keep}", "drain: {atDeadline: reboot}",
 		"volumes: {onTimeout: fail}", "verify: {onWorkloads: wait}", "hooks: {afterDrain: [{name: a, annotation: e.com/a, timeout: 1m, onTimeout: fail}]}",
 		"hooks: {beforeUncordon: [{name: a, annotation: e.com/a}]}", "topology: [{maxDomains: 1}]", "groups: [{name: a}]", "groups: [{nodeSelector: {}}]",
+		"plans: [{name: a}]", "plans: {name: a}", "plans: [{name: a, nodeSelector: {}, apply: a, target: {content: true}, proof: content, effect: boot}]",
+		"plans: [{name: a, nodeSelector: {}, apply: a, target: {content: true}, proof: content, effect: none, drain: maybe}]",
+		"plans: [{name: a, nodeSelector: {}, apply: a, target: {contents: true}, proof: content, effect: none}]",
+		"plans: [{name: a, nodeSelector: {}, apply: a, target: {content: true}, proof: content, effect: none, maxMinorSkip: some}]",
 		"drain: {waitFor: [{podSelector: {matchExpressions: [{key: a, operator: Is}]}}]}", "alerts: {ignore: Watchdog}", "drain: {leave: [{podSelector: {matchLabels: [a]}}]}",
 	} {
 		if !strings.HasPrefix(text, "version:") {
