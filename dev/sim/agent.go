@@ -20,6 +20,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/sim/apiserver"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/agent"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/authorizer"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/authorizer/rule"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/platform/updateapi"
 )
@@ -275,17 +276,17 @@ func (x *proxied) Patch(ctx context.Context, patch agent.Patch) (*agent.Snapshot
 	}
 	p, refusal := authorizer.ParsePatch(body)
 	if refusal != nil {
-		return nil, &apierrors.StatusError{ErrStatus: refusal.Status()}
+		return nil, &apierrors.StatusError{ErrStatus: authorizer.Status(refusal)}
 	}
 	n, err := x.live(ctx)
 	if err != nil {
 		return nil, err
 	}
-	live := authorizer.Live{Name: n.Name, UID: string(n.UID), ResourceVersion: n.ResourceVersion, Annotations: n.Annotations, Unschedulable: n.Spec.Unschedulable}
+	live := rule.Live{Name: n.Name, UID: string(n.UID), ResourceVersion: n.ResourceVersion, Annotations: n.Annotations, Unschedulable: n.Spec.Unschedulable}
 	x.a.judged = w.now.Add(w.proxyClock)
-	if refusal := authorizer.Judge(authorizer.Write{Identity: x.a.identity, Live: live, Patch: p, Now: x.a.judged}); refusal != nil {
+	if refusal := rule.Judge(rule.Write{NodeName: x.a.identity.NodeName, NodeUID: x.a.identity.NodeUID, Live: live, Patch: p, Now: x.a.judged}); refusal != nil {
 		w.note(x.p.name, "the proxy refuses: %s: %s", refusal.Reason, refusal.Message)
-		return nil, &apierrors.StatusError{ErrStatus: refusal.Status()}
+		return nil, &apierrors.StatusError{ErrStatus: authorizer.Status(refusal)}
 	}
 	if body, err = p.Body(); err != nil {
 		return nil, err

@@ -112,7 +112,7 @@ func (c *controllerProcess) main(t *thread) {
 		Client: client, Namespace: namespace, Nodes: nodes, Agents: agents, Now: p.now, Log: w.log, Changed: changed,
 	}))
 	file, pauses, acknowledged := newInformer(cache.Indexers{}), newInformer(cache.Indexers{}), newInformer(cache.Indexers{})
-	c.policy = must(kube.NewPolicy(kube.PolicyConfig{Policy: file, Pauses: pauses, Acknowledged: acknowledged, Defaults: c.settings, Changed: changed}))
+	c.policy = must(kube.NewPolicy(kube.PolicyConfig{Policy: file, Pauses: pauses, Acknowledged: acknowledged, PlanTargets: newInformer(cache.Indexers{}), Defaults: c.settings, Changed: changed}))
 	t.pause(w.hop())
 	c.nodes = w.open(p, apiserver.Selection{Resource: "nodes"}, nodes)
 	c.agents = w.open(p, apiserver.Selection{Resource: "pods", Namespace: namespace, LabelSelector: agentLabels}, agents)

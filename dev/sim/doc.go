@@ -3,7 +3,7 @@
 // plane is dev/simcluster. It is test support and no part of the product.
 //
 // Real in it are policy.Plan and policy.Work, kube.Cluster, kube.Policy, drain.Drainer and controller.Term, the agent
-// with its client of the Update API, authorizer.ParsePatch and Judge, and the host simulator of
+// with its client of the Update API, authorizer.ParsePatch and rule.Judge, and the host simulator of
 // dev/hostsim. Simulated are the API server (dev/sim/apiserver, held against a real one), the network and
 // the watches between, the election by the rules of client-go's, and what of Kubernetes the operator
 // sees: kubelets, scheduler, node lifecycle, ReplicaSets, DaemonSets, disruption budgets, volumes that are attached and

@@ -8,6 +8,7 @@ import (
 	"github.com/sirupsen/logrus"
 	"golang.org/x/time/rate"
 
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/authorizer/rule"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plain"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/telemetry"
 )
@@ -15,7 +16,7 @@ import (
 const (
 	linesPerSecond = 0.2
 	lineBurst      = 10
-	// maxLogged limits a request's method and path in the log, and maxMessage the message of a refusal, in bytes.
+	// maxLogged limits a request's method and path in the log, maxMessage a line on a connection: bytes.
 	maxLogged  = 120
 	maxMessage = 400
 )
@@ -50,7 +51,7 @@ func (a *auditor) refused(r *http.Request, i Identity, address string, refusal *
 		log = log.WithFields(logrus.Fields{telemetry.FieldNode: i.NodeName, telemetry.FieldPod: i.PodName})
 	}
 	// Conflicts are normal: another client wrote first, and the agent reads the node again.
-	if refusal.Reason == ReasonConflict {
+	if refusal.Reason == rule.ReasonConflict {
 		log.Debug("Refused a request")
 		return
 	}

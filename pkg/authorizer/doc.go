@@ -6,7 +6,7 @@
 //	             (remember.go), and the rate of reviews (gate.go)
 //	request.go   the allowed paths, methods, queries and Accept headers
 //	patch.go     the one form of patch, read strictly
-//	rule.go      authorization: Judge, a pure function
+//	rule/        authorization: Judge, a pure function
 //	handler.go   gets, lists and patches; watch.go: watches; upstream.go: the API server
 //	limit.go     the rate of one agent's requests; connection.go: connections
 //	serve.go     TLS, limits, timeouts and shutdown; certificate/: the serving certificate

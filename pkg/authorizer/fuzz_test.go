@@ -12,6 +12,8 @@ import (
 	"unicode/utf8"
 
 	"gotest.tools/v3/assert"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/authorizer/rule"
 )
 
 // FuzzJudge holds S4 with an oracle that shares no code with the rule: an agent writes only its own
@@ -92,7 +94,7 @@ func FuzzJudge(f *testing.F) {
 				p.Annotations[k] = nil
 			}
 		}
-		w := Write{Identity: agent, Live: l, Patch: p, Now: noon.Add(time.Duration(minutes%180) * time.Minute)}
+		w := Write{NodeName: agent.NodeName, NodeUID: agent.NodeUID, Live: l, Patch: p, Now: noon.Add(time.Duration(minutes%180) * time.Minute)}
 		if flags&1 != 0 {
 			w.Live.Unschedulable = false
 		}
@@ -111,12 +113,12 @@ func FuzzJudge(f *testing.F) {
 		if flags&32 != 0 {
 			w.Patch.ResourceVersion = extra
 		}
-		refusal := Judge(w)
+		refusal := rule.Judge(w)
 		if refusal == nil {
 			allowed(t, w)
 			return
 		}
-		assert.Assert(t, slices.Contains(Reasons(), refusal.Reason), refusal.Reason)
+		assert.Assert(t, slices.Contains(rule.Reasons(), refusal.Reason), refusal.Reason)
 		assert.Assert(t, refusal.Message != "" && len(refusal.Message) < 1000, "%q", refusal.Message)
 		if flags == 0 && set != 0 && set&^(1<<4|1<<5) == 0 && semantic(available) && semantic(current) {
 			t.Errorf("facts that are in order were refused: %s", refusal.Message)
@@ -231,7 +233,7 @@ func FuzzParse(f *testing.F) {
 		}
 		c, refusal := parse(&http.Request{Method: method, URL: u, Header: http.Header{"Accept": {accept}}})
 		if refusal != nil {
-			assert.Assert(t, slices.Contains(Reasons(), refusal.Reason) && len(refusal.Message) < 1000)
+			assert.Assert(t, slices.Contains(rule.Reasons(), refusal.Reason) && len(refusal.Message) < 1000)
 			assert.Assert(t, c.verb == "" && c.node == "")
 			return
 		}

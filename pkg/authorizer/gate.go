@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/authorizer/rule"
 )
 
 const (
@@ -43,16 +45,16 @@ func newGate(now func() time.Time) *gate {
 func (g *gate) enter(ctx context.Context, address string) (leave func(good bool), refusal *Refusal) {
 	own := g.byAddress.get(address)
 	if !own.take() {
-		return nil, refuse(ReasonTooMany, "too many tokens from this address were not valid: try again later")
+		return nil, rule.Refuse(rule.ReasonTooMany, "too many tokens from this address were not valid: try again later")
 	}
 	if !g.all.take() {
 		own.restore()
-		return nil, refuse(ReasonTooMany, "too many tokens were not valid: try again later")
+		return nil, rule.Refuse(rule.ReasonTooMany, "too many tokens were not valid: try again later")
 	}
 	select {
 	case g.open <- struct{}{}:
 	case <-ctx.Done():
-		return nil, refuse(ReasonTooMany, "too many tokens are being reviewed: try again later")
+		return nil, rule.Refuse(rule.ReasonTooMany, "too many tokens are being reviewed: try again later")
 	}
 	return func(good bool) {
 		<-g.open

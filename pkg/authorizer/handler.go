@@ -10,6 +10,7 @@ import (
 	"github.com/pkg/errors"
 	"github.com/sirupsen/logrus"
 
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/authorizer/rule"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/connlimit"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/telemetry"
 )
@@ -67,7 +68,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.audit.refused(r, reviewed.identity, address, refusal)
 		conn.endAfterAnswer(w)
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTime))
-		refusal.write(w)
+		write(w, refusal)
 	}
 }
 
@@ -78,7 +79,7 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, token string, i 
 		return refusal
 	}
 	if c.node != i.NodeName {
-		return refuse(ReasonNode, "node %.80q is not the agent's own, %q", c.node, i.NodeName)
+		return rule.Refuse(rule.ReasonNode, "node %.80q is not the agent's own, %q", c.node, i.NodeName)
 	}
 	h.metrics.requests.WithLabelValues(string(c.verb)).Inc()
 	a := agentCall{call: c, token: token, identity: i}
@@ -111,7 +112,7 @@ func (h *handler) own(ctx context.Context, i Identity) *Refusal {
 	case refusal != nil:
 		return refusal
 	case live.UID != i.NodeUID:
-		return otherNode(i.NodeName)
+		return rule.OtherNode(i.NodeName)
 	}
 	return nil
 }
@@ -121,16 +122,16 @@ func (h *handler) unavailable(ctx context.Context, err error) *Refusal {
 	if !errors.Is(ctx.Err(), context.Canceled) {
 		h.audit.upstream(err)
 	}
-	return refuse(ReasonUpstream, "the proxy got no answer from the API server")
+	return rule.Refuse(rule.ReasonUpstream, "the proxy got no answer from the API server")
 }
 
 // patch reads the whole patch first, and the node last, so that only the write remains after the judgement.
 func (h *handler) patch(w http.ResponseWriter, r *http.Request, a agentCall) *Refusal {
 	if kinds := r.Header.Values("Content-Type"); len(kinds) != 1 || !isPatch(kinds[0]) {
-		return refuse(ReasonPatchType, "content type %.60q is not allowed: send %s", strings.Join(kinds, ", "), patchType)
+		return rule.Refuse(rule.ReasonPatchType, "content type %.60q is not allowed: send %s", strings.Join(kinds, ", "), patchType)
 	}
 	if r.Header.Get("Content-Encoding") != "" {
-		return refuse(ReasonPatchType, "a content encoding is not allowed: send the patch as it is")
+		return rule.Refuse(rule.ReasonPatchType, "a content encoding is not allowed: send the patch as it is")
 	}
 	release, refusal := h.hold(r.Context())
 	if refusal != nil {
@@ -139,7 +140,7 @@ func (h *handler) patch(w http.ResponseWriter, r *http.Request, a agentCall) *Re
 	defer release()
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err != nil {
-		return refuse(ReasonPatch, "the patch could not be read, or is longer than %d bytes", maxBody)
+		return rule.Refuse(rule.ReasonPatch, "the patch could not be read, or is longer than %d bytes", maxBody)
 	}
 	p, refusal := ParsePatch(body)
 	if refusal != nil {
@@ -154,11 +155,11 @@ func (h *handler) patch(w http.ResponseWriter, r *http.Request, a agentCall) *Re
 	if refusal != nil {
 		return refusal
 	}
-	if refusal := Judge(Write{Identity: a.identity, Live: live, Patch: p, Now: h.now()}); refusal != nil {
+	if refusal := rule.Judge(Write{NodeName: a.identity.NodeName, NodeUID: a.identity.NodeUID, Live: live, Patch: p, Now: h.now()}); refusal != nil {
 		return refusal
 	}
 	if body, err = p.Body(); err != nil {
-		return refuse(ReasonPatch, "%v", err)
+		return rule.Refuse(rule.ReasonPatch, "%v", err)
 	}
 	res, answer, err := h.upstream.ask(ctx, http.MethodPatch, a.call, body)
 	if err != nil {
@@ -177,7 +178,7 @@ func (h *handler) hold(ctx context.Context) (release func(), refusal *Refusal) {
 	case h.patches <- struct{}{}:
 		return func() { <-h.patches }, nil
 	case <-ctx.Done():
-		return nil, refuse(ReasonTooMany, "too many patches are being written: try again later")
+		return nil, rule.Refuse(rule.ReasonTooMany, "too many patches are being written: try again later")
 	}
 }
 
@@ -196,7 +197,7 @@ var passedHeaders = []string{"Content-Type", "Retry-After", "Warning", "Audit-Id
 func (h *handler) head(w http.ResponseWriter, res *http.Response) *Refusal {
 	if res.StatusCode == http.StatusUnauthorized || res.StatusCode < 200 || res.StatusCode >= 300 && res.StatusCode < 400 {
 		h.audit.upstream(errors.Errorf("the answer %s can't be passed on", res.Status))
-		return refuse(ReasonUpstream, "the API server answered the proxy with %d", res.StatusCode)
+		return rule.Refuse(rule.ReasonUpstream, "the API server answered the proxy with %d", res.StatusCode)
 	}
 	for _, k := range passedHeaders {
 		for _, v := range res.Header.Values(k) {

@@ -23,6 +23,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/authorizer/rule"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 )
 
@@ -230,14 +231,14 @@ func TestRefusalsAreCountedAndLogged(t *testing.T) {
 	problems, err := promlint.NewWithMetricFamilies(families).Lint()
 	assert.NilError(t, err)
 	assert.Equal(t, len(problems), 0, "%v", problems)
-	assert.Equal(t, len(refusals(t, registry)), len(Reasons()), "every reason is there from the start")
+	assert.Equal(t, len(refusals(t, registry)), len(rule.Reasons()), "every reason is there from the start")
 
 	secret := request(http.MethodGet, ownNode, "")
 	secret.Header.Set("Authorization", "Bearer "+madeUp("very-secret"))
 	w, status := serve(h, secret)
 	assert.Equal(t, w.Code, http.StatusUnauthorized)
 	assert.Equal(t, status.Reason, metav1.StatusReasonUnauthorized)
-	assert.Equal(t, refusals(t, registry)[ReasonBadToken], 1.0)
+	assert.Equal(t, refusals(t, registry)[rule.ReasonBadToken], 1.0)
 	for range 100 {
 		serve(h, request(http.MethodGet, nodesPath+"/node-2", ""))
 	}
@@ -246,7 +247,7 @@ func TestRefusalsAreCountedAndLogged(t *testing.T) {
 		text, err := e.String()
 		assert.NilError(t, err)
 		assert.Assert(t, !strings.Contains(text, madeUp("very-secret")))
-		if e.Data["reason"] == string(ReasonNode) {
+		if e.Data["reason"] == string(rule.ReasonNode) {
 			lines++
 			assert.Equal(t, e.Data["node"], agent.NodeName)
 			assert.Equal(t, e.Data["pod"], agent.PodName)

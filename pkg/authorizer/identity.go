@@ -11,6 +11,8 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/authorizer/rule"
 )
 
 // Claims of a bound token, Kubernetes 1.31 or newer (KEP 4193).
@@ -65,7 +67,7 @@ func newReviewer(client kubernetes.Interface, k *keys, audience, namespace, acco
 // identify returns the review of a token, remembered or new. Errors of the API server are never remembered.
 func (r *reviewer) identify(ctx context.Context, text, address string) (review, error) {
 	if text == "" {
-		return review{refusal: refuse(ReasonNoToken, "a bearer token is needed")}, nil
+		return review{refusal: rule.Refuse(rule.ReasonNoToken, "a bearer token is needed")}, nil
 	}
 	last, good := r.reviews.get(sha256.Sum256([]byte(text)), r.now())
 	if last != nil {
@@ -134,7 +136,7 @@ func (r *reviewer) paidByPod(uid string) reviewFunc {
 	return func(ctx context.Context, text string, hash [sha256.Size]byte) (review, error) {
 		own := r.pods.get(uid)
 		if !own.take() {
-			return review{refusal: refuse(ReasonTooMany, "this pod shows too many tokens: try again later")}, nil
+			return review{refusal: rule.Refuse(rule.ReasonTooMany, "this pod shows too many tokens: try again later")}, nil
 		}
 		v, err := r.signedReview(ctx, text, hash)
 		if err != nil {

@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/authorizer/rule"
 )
 
 const (
@@ -37,19 +39,19 @@ func TestReviewJudge(t *testing.T) {
 		says   string
 	}{
 		{name: "an agent's", change: func(*authenticationv1.TokenReviewStatus) {}},
-		{name: "not authenticated", change: func(s *authenticationv1.TokenReviewStatus) { s.Authenticated = false }, want: ReasonBadToken},
-		{name: "another audience", change: func(s *authenticationv1.TokenReviewStatus) { s.Audiences = []string{"vault"} }, want: ReasonBadToken, says: testAudience},
-		{name: "no audience", change: func(s *authenticationv1.TokenReviewStatus) { s.Audiences = nil }, want: ReasonBadToken},
+		{name: "not authenticated", change: func(s *authenticationv1.TokenReviewStatus) { s.Authenticated = false }, want: rule.ReasonBadToken},
+		{name: "another audience", change: func(s *authenticationv1.TokenReviewStatus) { s.Audiences = []string{"vault"} }, want: rule.ReasonBadToken, says: testAudience},
+		{name: "no audience", change: func(s *authenticationv1.TokenReviewStatus) { s.Audiences = nil }, want: rule.ReasonBadToken},
 		{name: "another account", change: func(s *authenticationv1.TokenReviewStatus) {
 			s.User.Username = "system:serviceaccount:bottlerocket:update-operator-controller"
-		}, want: ReasonAccount, says: "update-operator-controller"},
+		}, want: rule.ReasonAccount, says: "update-operator-controller"},
 		{name: "that account elsewhere", change: func(s *authenticationv1.TokenReviewStatus) {
 			s.User.Username = "system:serviceaccount:default:update-operator-agent"
-		}, want: ReasonAccount},
-		{name: "no pod", change: func(s *authenticationv1.TokenReviewStatus) { delete(s.User.Extra, claimPodUID) }, want: ReasonUnbound, says: "pod"},
-		{name: "no node", change: func(s *authenticationv1.TokenReviewStatus) { delete(s.User.Extra, claimNodeName) }, want: ReasonUnbound, says: "1.31"},
-		{name: "no node UID", change: func(s *authenticationv1.TokenReviewStatus) { delete(s.User.Extra, claimNodeUID) }, want: ReasonUnbound},
-		{name: "two nodes", change: func(s *authenticationv1.TokenReviewStatus) { s.User.Extra[claimNodeName] = []string{"a", "b"} }, want: ReasonUnbound},
+		}, want: rule.ReasonAccount},
+		{name: "no pod", change: func(s *authenticationv1.TokenReviewStatus) { delete(s.User.Extra, claimPodUID) }, want: rule.ReasonUnbound, says: "pod"},
+		{name: "no node", change: func(s *authenticationv1.TokenReviewStatus) { delete(s.User.Extra, claimNodeName) }, want: rule.ReasonUnbound, says: "1.31"},
+		{name: "no node UID", change: func(s *authenticationv1.TokenReviewStatus) { delete(s.User.Extra, claimNodeUID) }, want: rule.ReasonUnbound},
+		{name: "two nodes", change: func(s *authenticationv1.TokenReviewStatus) { s.User.Extra[claimNodeName] = []string{"a", "b"} }, want: rule.ReasonUnbound},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := goodReview(agent)
@@ -128,11 +130,11 @@ func TestReviewsAreRemembered(t *testing.T) {
 	w.set(func(string) (authenticationv1.TokenReviewStatus, error) {
 		return authenticationv1.TokenReviewStatus{}, nil
 	})
-	ask(ReasonBadToken, false, 4)
-	ask(ReasonBadToken, false, 4)
+	ask(rule.ReasonBadToken, false, 4)
+	ask(rule.ReasonBadToken, false, 4)
 	// A clock that goes back makes nothing stand longer.
 	w.at(noon.Add(-time.Hour))
-	ask(ReasonBadToken, false, 5)
+	ask(rule.ReasonBadToken, false, 5)
 }
 
 // A client whose tokens are all bad is refused before its tokens are reviewed, and neither known agents nor other
@@ -158,7 +160,7 @@ func TestBadTokensAreHeldUp(t *testing.T) {
 	}
 	held := 0
 	for i := range 100 {
-		if identify(fmt.Sprintf("bad-%d", i), "10.0.0.1") == ReasonTooMany {
+		if identify(fmt.Sprintf("bad-%d", i), "10.0.0.1") == rule.ReasonTooMany {
 			held++
 		}
 	}
@@ -179,7 +181,7 @@ func TestLimitPerAgent(t *testing.T) {
 		leaves = append(leaves, leave)
 	}
 	_, refusal := limits.get("a").enter()
-	assert.Equal(t, verdict(refusal), string(ReasonTooMany))
+	assert.Equal(t, verdict(refusal), string(rule.ReasonTooMany))
 	_, refusal = limits.get("b").enter()
 	assert.Assert(t, refusal == nil, "another agent doesn't feel it")
 	leaves[0]()

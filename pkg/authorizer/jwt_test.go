@@ -19,6 +19,8 @@ import (
 	"github.com/pkg/errors"
 	"github.com/sirupsen/logrus/hooks/test"
 	"gotest.tools/v3/assert"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/authorizer/rule"
 )
 
 // testKey is what the API server of these tests signs with.
@@ -162,16 +164,16 @@ func TestToldWithoutAReview(t *testing.T) {
 	}{
 		{"an agent's", func(map[string]any) {}, ""},
 		{"two audiences", func(c map[string]any) { c["aud"] = []string{"vault", testAudience} }, ""},
-		{"another audience", func(c map[string]any) { c["aud"] = []string{"vault"} }, ReasonBadToken},
-		{"no audience", func(c map[string]any) { delete(c, "aud") }, ReasonBadToken},
+		{"another audience", func(c map[string]any) { c["aud"] = []string{"vault"} }, rule.ReasonBadToken},
+		{"no audience", func(c map[string]any) { delete(c, "aud") }, rule.ReasonBadToken},
 		{"over by this clock, which may be wrong", func(c map[string]any) { c["exp"] = noon.Add(-clockError).Unix() }, ""},
-		{"over whatever the clock", func(c map[string]any) { c["exp"] = noon.Add(-clockError - time.Second).Unix() }, ReasonBadToken},
-		{"without an end", func(c map[string]any) { delete(c, "exp") }, ReasonBadToken},
+		{"over whatever the clock", func(c map[string]any) { c["exp"] = noon.Add(-clockError - time.Second).Unix() }, rule.ReasonBadToken},
+		{"without an end", func(c map[string]any) { delete(c, "exp") }, rule.ReasonBadToken},
 		{"an end out of all range", func(c map[string]any) { c["exp"] = 1e300 }, ""},
 		{"any issuer: there may be several", func(c map[string]any) { c["iss"] = "https://new.example" }, ""},
-		{"another account", func(c map[string]any) { c["sub"] = "system:serviceaccount:bottlerocket:update-operator-controller" }, ReasonAccount},
-		{"no pod", func(c map[string]any) { delete(c["kubernetes.io"].(map[string]any), "pod") }, ReasonUnbound},
-		{"no node", func(c map[string]any) { delete(c["kubernetes.io"].(map[string]any), "node") }, ReasonUnbound},
+		{"another account", func(c map[string]any) { c["sub"] = "system:serviceaccount:bottlerocket:update-operator-controller" }, rule.ReasonAccount},
+		{"no pod", func(c map[string]any) { delete(c["kubernetes.io"].(map[string]any), "pod") }, rule.ReasonUnbound},
+		{"no node", func(c map[string]any) { delete(c["kubernetes.io"].(map[string]any), "node") }, rule.ReasonUnbound},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			claims := maps.Clone(testClaims("a"))

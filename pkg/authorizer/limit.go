@@ -1,6 +1,10 @@
 package authorizer
 
-import "golang.org/x/time/rate"
+import (
+	"golang.org/x/time/rate"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/authorizer/rule"
+)
 
 const (
 	// An idle agent sends a request every few minutes, a busy one a few per second.
@@ -23,12 +27,12 @@ func newLimit() *limit {
 // enter begins a request. It returns the function that ends it, or a refusal if there are too many.
 func (l *limit) enter() (leave func(), refusal *Refusal) {
 	if !l.rate.Allow() {
-		return nil, refuse(ReasonTooMany, "this agent sends more than %d requests per second", requestsPerSecond)
+		return nil, rule.Refuse(rule.ReasonTooMany, "this agent sends more than %d requests per second", requestsPerSecond)
 	}
 	select {
 	case l.open <- struct{}{}:
 		return func() { <-l.open }, nil
 	default:
-		return nil, refuse(ReasonTooMany, "this agent has %d requests open", inFlight)
+		return nil, rule.Refuse(rule.ReasonTooMany, "this agent has %d requests open", inFlight)
 	}
 }

@@ -3,6 +3,7 @@ package authorizer
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/authorizer/rule"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/telemetry"
 )
 
@@ -40,7 +41,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		admission: prometheus.NewGauge(prometheus.GaugeOpts{Name: name("admission_policy_missing"),
 			Help: "1 if no admission policy restricts the proxy's account; 0 if one does, or if that is not known yet."}),
 	}
-	for _, reason := range reasons {
+	for _, reason := range rule.Reasons() {
 		m.refused.WithLabelValues(string(reason))
 	}
 	for _, result := range []string{reviewGood, reviewBad, reviewFailed} {

@@ -4,10 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
-	"maps"
 	"unicode/utf8"
 
 	"github.com/pkg/errors"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/authorizer/rule"
 )
 
 const (
@@ -16,18 +17,11 @@ const (
 	maxValue       = 1024
 )
 
-// Patch is the only form of merge patch that agents may send: annotations, on one resourceVersion.
-type Patch struct {
-	ResourceVersion string
-	// Annotations are set, or deleted where the value is nil.
-	Annotations map[string]*string
-}
-
 // ParsePatch reads a merge patch strictly. An unknown field would be a change that was not judged; a name that comes
 // twice, or in another case, could be read in two ways; null instead of an object would delete all of its fields.
 func ParsePatch(body []byte) (Patch, *Refusal) {
 	if !utf8.Valid(body) {
-		return Patch{}, refuse(ReasonPatch, "the patch is not valid UTF-8")
+		return Patch{}, rule.Refuse(rule.ReasonPatch, "the patch is not valid UTF-8")
 	}
 	var p Patch
 	r := reader{json.NewDecoder(bytes.NewReader(body))}
@@ -40,13 +34,13 @@ func ParsePatch(body []byte) (Patch, *Refusal) {
 		case "metadata":
 			return r.metadata(&p)
 		}
-		return refuse(ReasonField, "the patch changes %.80q, which is not the agent's", name)
+		return rule.Refuse(rule.ReasonField, "the patch changes %.80q, which is not the agent's", name)
 	})
 	if refusal != nil {
 		return Patch{}, refusal
 	}
 	if _, err := r.Token(); !errors.Is(err, io.EOF) {
-		return Patch{}, refuse(ReasonPatch, "there is text after the patch: send one JSON object")
+		return Patch{}, rule.Refuse(rule.ReasonPatch, "there is text after the patch: send one JSON object")
 	}
 	return p, nil
 }
@@ -65,7 +59,7 @@ func (r reader) metadata(p *Patch) *Refusal {
 			p.Annotations = map[string]*string{}
 			refusal = r.annotations(p.Annotations)
 		default:
-			refusal = refuse(ReasonField, "the patch changes %.80q, which is not the agent's", "metadata."+name)
+			refusal = rule.Refuse(rule.ReasonField, "the patch changes %.80q, which is not the agent's", "metadata."+name)
 		}
 		return refusal
 	})
@@ -74,7 +68,7 @@ func (r reader) metadata(p *Patch) *Refusal {
 func (r reader) annotations(into map[string]*string) *Refusal {
 	return r.object("metadata.annotations", func(name string) *Refusal {
 		if len(into) == maxAnnotations {
-			return refuse(ReasonPatch, "the patch has more than %d annotations", maxAnnotations)
+			return rule.Refuse(rule.ReasonPatch, "the patch has more than %d annotations", maxAnnotations)
 		}
 		token, err := r.Token()
 		if err != nil {
@@ -85,11 +79,11 @@ func (r reader) annotations(into map[string]*string) *Refusal {
 			into[name] = nil
 		case string:
 			if len(v) > maxValue {
-				return refuse(ReasonValue, "annotation %.80q is %d bytes long, more than %d", name, len(v), maxValue)
+				return rule.Refuse(rule.ReasonValue, "annotation %.80q is %d bytes long, more than %d", name, len(v), maxValue)
 			}
 			into[name] = &v
 		default:
-			return refuse(ReasonPatch, "annotation %.80q is neither a string nor null", name)
+			return rule.Refuse(rule.ReasonPatch, "annotation %.80q is neither a string nor null", name)
 		}
 		return nil
 	})
@@ -102,7 +96,7 @@ func (r reader) object(what string, value func(name string) *Refusal) *Refusal {
 		return unreadable(err)
 	}
 	if token != json.Delim('{') {
-		return refuse(ReasonPatch, "%s is not an object", what)
+		return rule.Refuse(rule.ReasonPatch, "%s is not an object", what)
 	}
 	seen := map[string]bool{}
 	for r.More() {
@@ -112,10 +106,10 @@ func (r reader) object(what string, value func(name string) *Refusal) *Refusal {
 		}
 		name, ok := token.(string)
 		if !ok {
-			return refuse(ReasonPatch, "%s has a name that is not a string", what)
+			return rule.Refuse(rule.ReasonPatch, "%s has a name that is not a string", what)
 		}
 		if seen[name] {
-			return refuse(ReasonPatch, "%s names %.80q twice", what, name)
+			return rule.Refuse(rule.ReasonPatch, "%s names %.80q twice", what, name)
 		}
 		seen[name] = true
 		if refusal := value(name); refusal != nil {
@@ -135,7 +129,7 @@ func (r reader) text(name string) (string, *Refusal) {
 	}
 	s, ok := token.(string)
 	if !ok || len(s) > maxValue {
-		return "", refuse(ReasonPatch, "%q is not a string of at most %d bytes", name, maxValue)
+		return "", rule.Refuse(rule.ReasonPatch, "%q is not a string of at most %d bytes", name, maxValue)
 	}
 	return s, nil
 }
@@ -143,37 +137,11 @@ func (r reader) text(name string) (string, *Refusal) {
 func (r reader) constant(name, want string) *Refusal {
 	s, refusal := r.text(name)
 	if refusal == nil && s != want {
-		refusal = refuse(ReasonPatch, "the patch is not for a Node: %q is %.80q", name, s)
+		refusal = rule.Refuse(rule.ReasonPatch, "the patch is not for a Node: %q is %.80q", name, s)
 	}
 	return refusal
 }
 
-func unreadable(err error) *Refusal { return refuse(ReasonPatch, "the patch can't be read: %v", err) }
-
-// Body returns the patch for the API server, composed anew, so that it holds only what was judged.
-func (p Patch) Body() ([]byte, error) {
-	type metadata struct {
-		ResourceVersion string             `json:"resourceVersion"`
-		Annotations     map[string]*string `json:"annotations,omitempty"`
-	}
-	out, err := json.Marshal(struct {
-		Metadata metadata `json:"metadata"`
-	}{metadata(p)})
-	return out, errors.Wrap(err, "encoding the patch")
-}
-
-// apply returns the annotations after the patch.
-func (p Patch) apply(before map[string]string) map[string]string {
-	after := maps.Clone(before)
-	if after == nil {
-		after = map[string]string{}
-	}
-	for k, v := range p.Annotations {
-		if v == nil {
-			delete(after, k)
-		} else {
-			after[k] = *v
-		}
-	}
-	return after
+func unreadable(err error) *Refusal {
+	return rule.Refuse(rule.ReasonPatch, "the patch can't be read: %v", err)
 }

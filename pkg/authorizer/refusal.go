@@ -2,104 +2,33 @@ package authorizer
 
 import (
 	"encoding/json"
-	"fmt"
 	"net/http"
-	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plain"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/authorizer/rule"
 )
 
-// Reason is why a request was refused: a label of the metric and a field of the log line.
-type Reason string
-
-// The closed list of reasons.
-const (
-	// ReasonNoToken: the request has no bearer token.
-	ReasonNoToken Reason = "NoToken"
-	// ReasonBadToken: the token is malformed, not valid for the API server, or for another audience.
-	ReasonBadToken Reason = "BadToken"
-	// ReasonAccount: the token is another account's than the agents'.
-	ReasonAccount Reason = "WrongAccount"
-	// ReasonUnbound: the token isn't bound to a pod on a node.
-	ReasonUnbound Reason = "TokenNotBoundToNode"
-	// ReasonNode: the request is about another node than the agent's own.
-	ReasonNode Reason = "OtherNode"
-	// ReasonNodeUID: the node is gone, or another one has its name.
-	ReasonNodeUID Reason = "OtherNodeOfThatName"
-	// ReasonVerb: the path, or the method on it, is not allowed.
-	ReasonVerb Reason = "VerbNotAllowed"
-	// ReasonQuery: a query parameter is not allowed.
-	ReasonQuery Reason = "QueryNotAllowed"
-	// ReasonAccept: the request didn't ask for metadata.
-	ReasonAccept Reason = "MetadataOnly"
-	// ReasonPatchType: the patch isn't a merge patch.
-	ReasonPatchType Reason = "PatchTypeNotAllowed"
-	// ReasonPatch: the patch can't be read, or could be read in two ways.
-	ReasonPatch Reason = "PatchNotUnderstood"
-	// ReasonField: the patch changes a field other than annotations.
-	ReasonField Reason = "FieldNotAllowed"
-	// ReasonVersion: the patch has no resourceVersion.
-	ReasonVersion Reason = "NoResourceVersion"
-	// ReasonConflict: the node changed since the patch's resourceVersion. This is normal: the agent reads the node again.
-	ReasonConflict Reason = "Conflict"
-	// ReasonKey: an annotation is not the agent's to write.
-	ReasonKey Reason = "KeyNotAllowed"
-	// ReasonValue: a value can't be read back, or exceeds its limits.
-	ReasonValue Reason = "ValueNotAllowed"
-	// ReasonIntent: the answer is to another intent than the node's current one.
-	ReasonIntent Reason = "NotTheCurrentIntent"
-	// ReasonUntil: the intent is too old to begin.
-	ReasonUntil Reason = "IntentExpired"
-	// ReasonPaused: nothing begins on a paused node.
-	ReasonPaused Reason = "Paused"
-	// ReasonAfterError: an intent that failed doesn't begin again.
-	ReasonAfterError Reason = "BusyAfterError"
-	// ReasonAfterAnswer: an intent that is done doesn't begin again.
-	ReasonAfterAnswer Reason = "BusyAfterAnswer"
-	// ReasonNotCordoned: a node that takes new pods must not be rebooted.
-	ReasonNotCordoned Reason = "NotCordoned"
-	// ReasonRebooted: an intent allows at most one reboot.
-	ReasonRebooted Reason = "AlreadyRebooted"
-	// ReasonUnproven: the report's own facts contradict its success.
-	ReasonUnproven Reason = "ReadyNotProven"
-	// ReasonTooMany: one agent, or one address without a good token, sends too many requests.
-	ReasonTooMany Reason = "TooManyRequests"
-	// ReasonUpstream: the API server didn't answer, or its answer can't be passed on.
-	ReasonUpstream Reason = "APIServerUnavailable"
+// What the rule judges, and by.
+type (
+	Reason  = rule.Reason
+	Refusal = rule.Refusal
+	Patch   = rule.Patch
+	Live    = rule.Live
+	Write   = rule.Write
 )
 
-var reasons = []Reason{ReasonNoToken, ReasonBadToken, ReasonAccount, ReasonUnbound, ReasonNode, ReasonNodeUID, ReasonVerb,
-	ReasonQuery, ReasonAccept, ReasonPatchType, ReasonPatch, ReasonField, ReasonVersion, ReasonConflict, ReasonKey, ReasonValue,
-	ReasonIntent, ReasonUntil, ReasonPaused, ReasonAfterError, ReasonAfterAnswer, ReasonNotCordoned, ReasonRebooted, ReasonUnproven,
-	ReasonTooMany, ReasonUpstream}
-
-// Reasons returns all reasons.
-func Reasons() []Reason { return slices.Clone(reasons) }
-
-// Refusal is why a request was refused, with a message for the agent's and the proxy's log.
-type Refusal struct {
-	Reason  Reason
-	Message string
-}
-
-// refuse returns a refusal whose message is one short printable line.
-func refuse(r Reason, format string, args ...any) *Refusal {
-	return &Refusal{Reason: r, Message: plain.Line(fmt.Sprintf(format, args...), maxMessage)}
-}
-
-// Status returns the refusal in the form of the Kubernetes API.
-func (r *Refusal) Status() metav1.Status {
+// Status returns a refusal in the form of the Kubernetes API.
+func Status(r *Refusal) metav1.Status {
 	s := metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Message: r.Message}
 	switch r.Reason {
-	case ReasonNoToken, ReasonBadToken:
+	case rule.ReasonNoToken, rule.ReasonBadToken:
 		s.Code, s.Reason = http.StatusUnauthorized, metav1.StatusReasonUnauthorized
-	case ReasonConflict:
+	case rule.ReasonConflict:
 		s.Code, s.Reason = http.StatusConflict, metav1.StatusReasonConflict
-	case ReasonTooMany:
+	case rule.ReasonTooMany:
 		s.Code, s.Reason = http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests
-	case ReasonUpstream:
+	case rule.ReasonUpstream:
 		s.Code, s.Reason = http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable
 	default:
 		s.Code, s.Reason = http.StatusForbidden, metav1.StatusReasonForbidden
@@ -107,16 +36,16 @@ func (r *Refusal) Status() metav1.Status {
 	return s
 }
 
-// write answers with the refusal, always in JSON: clients go by its Content-Type.
-func (r *Refusal) write(w http.ResponseWriter) {
-	s := r.Status()
+// write answers with a refusal, always in JSON: clients go by its Content-Type.
+func write(w http.ResponseWriter, r *Refusal) {
+	s := Status(r)
 	body, err := json.Marshal(s)
 	if err != nil {
 		panic("authorizer: " + err.Error())
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
-	if r.Reason == ReasonTooMany {
+	if r.Reason == rule.ReasonTooMany {
 		w.Header().Set("Retry-After", "1")
 	}
 	w.WriteHeader(int(s.Code))

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/authorizer/rule"
 )
 
 // verb is what a request asks for.
@@ -55,7 +57,7 @@ func parse(r *http.Request) (call, *Refusal) {
 		return call{}, refusal
 	}
 	if c.accept = metadataOnly(r.Header.Values("Accept")); c.accept == "" {
-		return call{}, refuse(ReasonAccept, "only metadata is served: ask for PartialObjectMetadata of meta.k8s.io/v1")
+		return call{}, rule.Refuse(rule.ReasonAccept, "only metadata is served: ask for PartialObjectMetadata of meta.k8s.io/v1")
 	}
 	return c, nil
 }
@@ -63,15 +65,15 @@ func parse(r *http.Request) (call, *Refusal) {
 func parseURL(r *http.Request) (call, *Refusal) {
 	// A path with escapes can be read in two ways.
 	if r.URL.RawPath != "" || r.URL.Opaque != "" {
-		return call{}, refuse(ReasonVerb, "path %.80q is not served here", r.URL.Path)
+		return call{}, rule.Refuse(rule.ReasonVerb, "path %.80q is not served here", r.URL.Path)
 	}
 	q, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return call{}, refuse(ReasonQuery, "the query can't be read")
+		return call{}, rule.Refuse(rule.ReasonQuery, "the query can't be read")
 	}
 	for k, v := range q {
 		if len(v) != 1 {
-			return call{}, refuse(ReasonQuery, "query parameter %.40q is given %d times", k, len(v))
+			return call{}, rule.Refuse(rule.ReasonQuery, "query parameter %.40q is given %d times", k, len(v))
 		}
 	}
 	if r.URL.Path == nodesPath {
@@ -79,39 +81,39 @@ func parseURL(r *http.Request) (call, *Refusal) {
 	}
 	name, ok := strings.CutPrefix(r.URL.Path, nodesPath+"/")
 	if !ok || name == "" || strings.Contains(name, "/") {
-		return call{}, refuse(ReasonVerb, "path %.80q is not served here", r.URL.Path)
+		return call{}, rule.Refuse(rule.ReasonVerb, "path %.80q is not served here", r.URL.Path)
 	}
 	switch r.Method {
 	case http.MethodGet:
 		for k := range q {
 			if k != "resourceVersion" {
-				return call{}, refuse(ReasonQuery, "query parameter %.40q is not allowed", k)
+				return call{}, rule.Refuse(rule.ReasonQuery, "query parameter %.40q is not allowed", k)
 			}
 		}
 		return call{verb: verbGet, node: name, query: q}, nil
 	case http.MethodPatch:
 		for k := range q {
 			if k != "fieldManager" && k != "fieldValidation" {
-				return call{}, refuse(ReasonQuery, "query parameter %.40q is not allowed", k)
+				return call{}, rule.Refuse(rule.ReasonQuery, "query parameter %.40q is not allowed", k)
 			}
 		}
 		return call{verb: verbPatch, node: name, query: url.Values{"fieldManager": {fieldManager}}}, nil
 	}
-	return call{}, refuse(ReasonVerb, "method %.20q is not allowed on a node", r.Method)
+	return call{}, rule.Refuse(rule.ReasonVerb, "method %.20q is not allowed on a node", r.Method)
 }
 
 func parseList(method string, q url.Values) (call, *Refusal) {
 	if method != http.MethodGet {
-		return call{}, refuse(ReasonVerb, "method %.20q is not allowed on nodes", method)
+		return call{}, rule.Refuse(rule.ReasonVerb, "method %.20q is not allowed on nodes", method)
 	}
 	for k := range q {
 		if !passed[k] {
-			return call{}, refuse(ReasonQuery, "query parameter %.40q is not allowed", k)
+			return call{}, rule.Refuse(rule.ReasonQuery, "query parameter %.40q is not allowed", k)
 		}
 	}
 	name, ok := strings.CutPrefix(q.Get("fieldSelector"), "metadata.name=")
 	if !ok || name == "" || strings.ContainsAny(name, ",=!\\") {
-		return call{}, refuse(ReasonQuery, "all nodes can't be listed: give the field selector metadata.name=NODE")
+		return call{}, rule.Refuse(rule.ReasonQuery, "all nodes can't be listed: give the field selector metadata.name=NODE")
 	}
 	// The selector is composed anew, so that it holds only what was judged.
 	q.Set("fieldSelector", "metadata.name="+name)
@@ -122,7 +124,7 @@ func parseList(method string, q url.Values) (call, *Refusal) {
 	// The API server takes other values than true and 1 as true, too. It gets only what both read the same way.
 	on, err := strconv.ParseBool(q.Get("watch"))
 	if err != nil {
-		return call{}, refuse(ReasonQuery, "query parameter watch is neither true nor false")
+		return call{}, rule.Refuse(rule.ReasonQuery, "query parameter watch is neither true nor false")
 	}
 	q.Set("watch", strconv.FormatBool(on))
 	if on {

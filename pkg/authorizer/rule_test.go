@@ -10,6 +10,7 @@ import (
 	"gotest.tools/v3/golden"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/agent/next"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/authorizer/rule"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 )
 
@@ -18,29 +19,29 @@ func TestJudge(t *testing.T) {
 	fact := func(k marker.Key, v string) Patch {
 		return Patch{ResourceVersion: "10", Annotations: map[string]*string{string(k): value(v)}}
 	}
-	good := Write{Identity: agent, Live: liveNode(reboot), Patch: answer(intentID, marker.StateBusy, nil), Now: noon.Add(time.Minute)}
-	assert.Assert(t, Judge(good) == nil)
+	good := Write{NodeName: agent.NodeName, NodeUID: agent.NodeUID, Live: liveNode(reboot), Patch: answer(intentID, marker.StateBusy, nil), Now: noon.Add(time.Minute)}
+	assert.Assert(t, rule.Judge(good) == nil)
 	for _, tc := range []struct {
 		name   string
 		change func(w *Write)
 		want   Reason
 		says   string
 	}{
-		{name: "another node", change: func(w *Write) { w.Live.Name = "node-2" }, want: ReasonNode, says: `"node-2"`},
-		{name: "a node made anew", change: func(w *Write) { w.Live.UID = "uid-2" }, want: ReasonNodeUID, says: "another one"},
-		{name: "no resourceVersion", change: func(w *Write) { w.Patch.ResourceVersion = "" }, want: ReasonVersion, says: "metadata.resourceVersion"},
-		{name: "an older resourceVersion", change: func(w *Write) { w.Patch.ResourceVersion = "9" }, want: ReasonConflict, says: "read it again"},
-		{name: "a foreign key", change: func(w *Write) { w.Patch = fact("example.com/key", "v") }, want: ReasonKey, says: "example.com/key"},
+		{name: "another node", change: func(w *Write) { w.Live.Name = "node-2" }, want: rule.ReasonNode, says: `"node-2"`},
+		{name: "a node made anew", change: func(w *Write) { w.Live.UID = "uid-2" }, want: rule.ReasonNodeUID, says: "another one"},
+		{name: "no resourceVersion", change: func(w *Write) { w.Patch.ResourceVersion = "" }, want: rule.ReasonVersion, says: "metadata.resourceVersion"},
+		{name: "an older resourceVersion", change: func(w *Write) { w.Patch.ResourceVersion = "9" }, want: rule.ReasonConflict, says: "read it again"},
+		{name: "a foreign key", change: func(w *Write) { w.Patch = fact("example.com/key", "v") }, want: rule.ReasonKey, says: "example.com/key"},
 		{name: "a foreign key from an old look", change: func(w *Write) {
 			w.Patch = fact("example.com/key", "v")
 			w.Patch.ResourceVersion = "9"
-		}, want: ReasonKey},
-		{name: "a controller's key", change: func(w *Write) { w.Patch = fact(marker.KeyIntentUntil, "2030-01-01T00:00:00Z") }, want: ReasonKey},
-		{name: "a user's key", change: func(w *Write) { w.Patch = fact(marker.KeyRetry, "") }, want: ReasonKey},
-		{name: "a label's key", change: func(w *Write) { w.Patch = fact(marker.KeyInterfaceVersion, "2.0.0") }, want: ReasonKey},
+		}, want: rule.ReasonKey},
+		{name: "a controller's key", change: func(w *Write) { w.Patch = fact(marker.KeyIntentUntil, "2030-01-01T00:00:00Z") }, want: rule.ReasonKey},
+		{name: "a user's key", change: func(w *Write) { w.Patch = fact(marker.KeyRetry, "") }, want: rule.ReasonKey},
+		{name: "a label's key", change: func(w *Write) { w.Patch = fact(marker.KeyInterfaceVersion, "2.0.0") }, want: rule.ReasonKey},
 		{name: "the pause taken away", change: func(w *Write) {
 			w.Patch = Patch{ResourceVersion: "10", Annotations: map[string]*string{string(marker.KeyPaused): nil}}
-		}, want: ReasonKey},
+		}, want: rule.ReasonKey},
 		{name: "a fact", change: func(w *Write) { w.Patch = fact(marker.KeyCurrentVersion, "1.19.0") }},
 		{name: "a fact on a node without an intent", change: func(w *Write) {
 			w.Live.Annotations = nil
@@ -52,13 +53,13 @@ func TestJudge(t *testing.T) {
 		}},
 		{name: "an answer to an intent that can't be read", change: func(w *Write) {
 			w.Live.Annotations = with(reboot, string(marker.KeyActionWanted), "dance")
-		}, want: ReasonIntent, says: "can't be read"},
-		{name: "an answer to no intent", change: func(w *Write) { w.Live.Annotations = nil }, want: ReasonIntent, says: "no intent"},
-		{name: "an answer to another intent", change: func(w *Write) { w.Patch = answer("intent-6", marker.StateReady, nil) }, want: ReasonIntent, says: `"intent-7"`},
+		}, want: rule.ReasonIntent, says: "can't be read"},
+		{name: "an answer to no intent", change: func(w *Write) { w.Live.Annotations = nil }, want: rule.ReasonIntent, says: "no intent"},
+		{name: "an answer to another intent", change: func(w *Write) { w.Patch = answer("intent-6", marker.StateReady, nil) }, want: rule.ReasonIntent, says: `"intent-7"`},
 		{name: "a state alone, under an older answer", change: func(w *Write) {
 			w.Live.Annotations = with(reboot, string(marker.KeyActiveID), "intent-6", string(marker.KeyActionState), "busy")
 			w.Patch = fact(marker.KeyActionState, "ready")
-		}, want: ReasonIntent},
+		}, want: rule.ReasonIntent},
 		{name: "a state alone, under this answer", change: func(w *Write) {
 			w.Live.Annotations = with(reboot, string(marker.KeyActiveID), intentID, string(marker.KeyActionState), "busy", string(marker.KeyMessage), "m")
 			w.Patch = fact(marker.KeyActionState, "error")
@@ -67,11 +68,11 @@ func TestJudge(t *testing.T) {
 			w.Live.Annotations = with(reboot, string(marker.KeyActiveID), intentID, string(marker.KeyActionState), "error", string(marker.KeyMessage), "m")
 			w.Patch = Patch{ResourceVersion: "10", Annotations: map[string]*string{
 				string(marker.KeyActiveID): nil, string(marker.KeyActionState): nil, string(marker.KeyMessage): nil}}
-		}, want: ReasonIntent},
+		}, want: rule.ReasonIntent},
 		{name: "the message of an error taken away", change: func(w *Write) {
 			w.Live.Annotations = with(reboot, string(marker.KeyActiveID), intentID, string(marker.KeyActionState), "error", string(marker.KeyMessage), "m")
 			w.Patch = Patch{ResourceVersion: "10", Annotations: map[string]*string{string(marker.KeyMessage): nil}}
-		}, want: ReasonValue, says: "message"},
+		}, want: rule.ReasonValue, says: "message"},
 		{name: "an older answer left alone beside a fact", change: func(w *Write) {
 			w.Live.Annotations = with(reboot, string(marker.KeyActiveID), "intent-6", string(marker.KeyActionState), "busy")
 			w.Patch = fact(marker.KeyBootID, newBoot)
@@ -79,28 +80,28 @@ func TestJudge(t *testing.T) {
 		{name: "an older answer written once more", change: func(w *Write) {
 			w.Live.Annotations = with(reboot, string(marker.KeyActiveID), "intent-6", string(marker.KeyActionState), "busy")
 			w.Patch = answer("intent-6", marker.StateBusy, nil)
-		}, want: ReasonIntent},
-		{name: "a state that isn't one", change: func(w *Write) { w.Patch = answer(intentID, "dancing", nil) }, want: ReasonValue, says: "action-state"},
+		}, want: rule.ReasonIntent},
+		{name: "a state that isn't one", change: func(w *Write) { w.Patch = answer(intentID, "dancing", nil) }, want: rule.ReasonValue, says: "action-state"},
 		{name: "a reason that isn't one", change: func(w *Write) {
 			w.Patch = answer(intentID, marker.StateError, map[marker.Key]string{marker.KeyMessage: "m", marker.KeyReason: "Dancing"})
-		}, want: ReasonValue, says: "reason"},
+		}, want: rule.ReasonValue, says: "reason"},
 		{name: "a reason", change: func(w *Write) {
 			w.Patch = answer(intentID, marker.StateError, map[marker.Key]string{marker.KeyMessage: "m", marker.KeyReason: "AnotherUpdater"})
 		}},
 		{name: "a reason alone, under an older answer", change: func(w *Write) {
 			w.Live.Annotations = with(reboot, string(marker.KeyActiveID), "intent-6", string(marker.KeyActionState), "error", string(marker.KeyMessage), "m")
 			w.Patch = fact(marker.KeyReason, "AnotherUpdater")
-		}, want: ReasonIntent},
+		}, want: rule.ReasonIntent},
 		{name: "busy at the last moment", change: func(w *Write) { w.Now = noon.Add(time.Hour - time.Nanosecond) }},
-		{name: "busy when the time is up", change: func(w *Write) { w.Now = noon.Add(time.Hour) }, want: ReasonUntil},
-		{name: "busy on a paused node", change: func(w *Write) { w.Live.Annotations = with(reboot, string(marker.KeyPaused), "why") }, want: ReasonPaused},
-		{name: "busy on an uncordoned node", change: func(w *Write) { w.Live.Unschedulable = false }, want: ReasonNotCordoned},
+		{name: "busy when the time is up", change: func(w *Write) { w.Now = noon.Add(time.Hour) }, want: rule.ReasonUntil},
+		{name: "busy on a paused node", change: func(w *Write) { w.Live.Annotations = with(reboot, string(marker.KeyPaused), "why") }, want: rule.ReasonPaused},
+		{name: "busy on an uncordoned node", change: func(w *Write) { w.Live.Unschedulable = false }, want: rule.ReasonNotCordoned},
 		{name: "busy in the boot to be left", change: func(w *Write) {
 			w.Patch = answer(intentID, marker.StateBusy, map[marker.Key]string{marker.KeyBootID: oldBoot})
 		}},
 		{name: "busy in a later boot", change: func(w *Write) {
 			w.Patch = answer(intentID, marker.StateBusy, map[marker.Key]string{marker.KeyBootID: newBoot})
-		}, want: ReasonRebooted},
+		}, want: rule.ReasonRebooted},
 		{name: "busy to prepare on an uncordoned node", change: func(w *Write) {
 			w.Live.Annotations, w.Live.Unschedulable = intentOf(marker.ActionPrepareUpdate), false
 		}},
@@ -110,27 +111,27 @@ func TestJudge(t *testing.T) {
 		{name: "busy affirmed when the time is up", change: func(w *Write) {
 			w.Live.Annotations = with(reboot, string(marker.KeyActiveID), intentID, string(marker.KeyActionState), "busy")
 			w.Now = noon.Add(2 * time.Hour)
-		}, want: ReasonUntil},
+		}, want: rule.ReasonUntil},
 		{name: "busy affirmed by its state alone", change: func(w *Write) {
 			w.Live.Annotations = with(reboot, string(marker.KeyActiveID), intentID, string(marker.KeyActionState), "busy", string(marker.KeyPaused), "why")
 			w.Patch = fact(marker.KeyActionState, "busy")
-		}, want: ReasonPaused},
+		}, want: rule.ReasonPaused},
 		{name: "busy after error", change: func(w *Write) {
 			w.Live.Annotations = with(reboot, string(marker.KeyActiveID), intentID, string(marker.KeyActionState), "error", string(marker.KeyMessage), "m")
-		}, want: ReasonAfterError},
+		}, want: rule.ReasonAfterError},
 		{name: "busy after ready", change: func(w *Write) {
 			w.Live.Annotations = with(reboot, string(marker.KeyActiveID), intentID, string(marker.KeyActionState), "ready")
-		}, want: ReasonAfterAnswer},
+		}, want: rule.ReasonAfterAnswer},
 		{name: "busy after an answer that can't be read", change: func(w *Write) {
 			w.Live.Annotations = with(reboot, string(marker.KeyActiveID), intentID, string(marker.KeyActionState), "errror")
-		}, want: ReasonAfterAnswer, says: "action-state"},
+		}, want: rule.ReasonAfterAnswer, says: "action-state"},
 		{name: "busy after an error on another intent", change: func(w *Write) {
 			w.Live.Annotations = with(reboot, string(marker.KeyActiveID), "intent-6", string(marker.KeyActionState), "error", string(marker.KeyMessage), "m")
 		}},
 		{name: "a reboot's success in the boot it had to leave", change: func(w *Write) {
 			w.Patch = answer(intentID, marker.StateReady, map[marker.Key]string{marker.KeyBootID: oldBoot})
-		}, want: ReasonUnproven},
-		{name: "a reboot's success without a boot ID", change: func(w *Write) { w.Patch = answer(intentID, marker.StateReady, nil) }, want: ReasonUnproven},
+		}, want: rule.ReasonUnproven},
+		{name: "a reboot's success without a boot ID", change: func(w *Write) { w.Patch = answer(intentID, marker.StateReady, nil) }, want: rule.ReasonUnproven},
 		{name: "a reboot's success in another boot", change: func(w *Write) {
 			w.Patch = answer(intentID, marker.StateReady, map[marker.Key]string{marker.KeyBootID: newBoot})
 		}},
@@ -142,13 +143,13 @@ func TestJudge(t *testing.T) {
 			w.Live.Annotations, w.Now = with(reboot, string(marker.KeyPaused), "why"), noon.Add(2*time.Hour)
 			w.Patch = answer(intentID, marker.StateError, nil)
 		}},
-		{name: "a message of two lines", change: func(w *Write) { w.Patch = fact(marker.KeyMessage, "a\nb") }, want: ReasonValue, says: "U+000A"},
-		{name: "a message that turns text around", change: func(w *Write) { w.Patch = fact(marker.KeyOperatorVersion, "v2\u202e") }, want: ReasonValue},
+		{name: "a message of two lines", change: func(w *Write) { w.Patch = fact(marker.KeyMessage, "a\nb") }, want: rule.ReasonValue, says: "U+000A"},
+		{name: "a message that turns text around", change: func(w *Write) { w.Patch = fact(marker.KeyOperatorVersion, "v2\u202e") }, want: rule.ReasonValue},
 		{name: "a message too long", change: func(w *Write) {
 			w.Patch = answer(intentID, marker.StateError, map[marker.Key]string{marker.KeyMessage: strings.Repeat("m", marker.MaxMessage+1)})
-		}, want: ReasonValue, says: "message"},
-		{name: "a version that isn't one", change: func(w *Write) { w.Patch = fact(marker.KeyAvailableVersion, "latest") }, want: ReasonValue},
-		{name: "a flag that is neither", change: func(w *Write) { w.Patch = fact(marker.KeyUpdateAvailable, "yes") }, want: ReasonValue},
+		}, want: rule.ReasonValue, says: "message"},
+		{name: "a version that isn't one", change: func(w *Write) { w.Patch = fact(marker.KeyAvailableVersion, "latest") }, want: rule.ReasonValue},
+		{name: "a flag that is neither", change: func(w *Write) { w.Patch = fact(marker.KeyUpdateAvailable, "yes") }, want: rule.ReasonValue},
 		{name: "a flag", change: func(w *Write) { w.Patch = fact(marker.KeyUpdateAvailable, "true") }},
 		{name: "a good fact beside a bad one that stands", change: func(w *Write) {
 			w.Live.Annotations = with(reboot, string(marker.KeyAvailableVersion), "latest")
@@ -156,13 +157,13 @@ func TestJudge(t *testing.T) {
 		}},
 		{name: "an answer beside a bad fact that stands", change: func(w *Write) {
 			w.Live.Annotations = with(reboot, string(marker.KeyAvailableVersion), "latest")
-		}, want: ReasonValue},
+		}, want: rule.ReasonValue},
 		{name: "nothing at all", change: func(w *Write) { w.Patch.Annotations = nil }},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			w := good
 			tc.change(&w)
-			got := Judge(w)
+			got := rule.Judge(w)
 			assert.Equal(t, verdict(got), orAllowed(tc.want))
 			if tc.says != "" {
 				assert.Assert(t, strings.Contains(got.Message, tc.says), got.Message)
@@ -210,7 +211,7 @@ func TestJudgeAnswers(t *testing.T) {
 			for _, node := range []string{"as it was", "rebooted", "too late", "paused", "uncordoned"} {
 				fmt.Fprintf(&out, "%-16s %-8s %-12s", name, answered, node)
 				for _, s := range columns {
-					fmt.Fprintf(&out, " | %-20s", verdict(Judge(situation(intents[name], answered, node, s))))
+					fmt.Fprintf(&out, " | %-20s", verdict(rule.Judge(situation(intents[name], answered, node, s))))
 				}
 				out.WriteString("\n")
 			}
@@ -227,7 +228,7 @@ func situation(annotations map[string]string, answered, node string, s marker.St
 	case "busy", "ready", "error":
 		live = with(live, string(marker.KeyActiveID), intentID, string(marker.KeyActionState), answered, string(marker.KeyMessage), "it broke before")
 	}
-	w := Write{Identity: agent, Live: liveNode(nil), Now: noon}
+	w := Write{NodeName: agent.NodeName, NodeUID: agent.NodeUID, Live: liveNode(nil), Now: noon}
 	facts := map[marker.Key]string{}
 	switch node {
 	case "rebooted":
@@ -294,7 +295,7 @@ func TestJudgeKeys(t *testing.T) {
 				if marker.Owns(marker.WriterAgent, k) && k != "" {
 					live = with(intentOf(marker.ActionStabilize), string(marker.KeyActiveID), intentID, string(marker.KeyActionState), "busy")
 				}
-				fmt.Fprintf(&out, " | %-20s", verdict(Judge(Write{Identity: i.Identity, Live: liveNode(live), Patch: p, Now: noon})))
+				fmt.Fprintf(&out, " | %-20s", verdict(rule.Judge(Write{NodeName: i.NodeName, NodeUID: i.NodeUID, Live: liveNode(live), Patch: p, Now: noon})))
 			}
 			out.WriteString("\n")
 		}
@@ -341,7 +342,7 @@ func TestAgentStepsPass(t *testing.T) {
 					for k, v := range next.Changes(v, step, w.Live.Annotations, "v2.0.0") {
 						w.Patch.Annotations[string(k)] = v
 					}
-					refusal := Judge(w)
+					refusal := rule.Judge(w)
 					assert.Assert(t, refusal == nil, "%s answered %s, host %+v: %+v refused: %v", action, answered, h, step, refusal)
 				}
 			}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/authorizer/rule"
 )
 
 const (
@@ -108,20 +110,20 @@ func (r *reviewer) refuseEarly(t jwt) *Refusal {
 }
 
 func (r *reviewer) notValid() *Refusal {
-	return refuse(ReasonBadToken, "the token is not valid, or not for audience %q", r.audience)
+	return rule.Refuse(rule.ReasonBadToken, "the token is not valid, or not for audience %q", r.audience)
 }
 
 func (r *reviewer) otherAccount(name string) *Refusal {
-	return refuse(ReasonAccount, "user %.120q is not the agents' service account %q", name, r.account)
+	return rule.Refuse(rule.ReasonAccount, "user %.120q is not the agents' service account %q", name, r.account)
 }
 
 // unbound refuses a token that doesn't name its pod and the pod's node.
 func unbound(pod, node bound) *Refusal {
 	switch {
 	case pod.Name == "" || pod.UID == "":
-		return refuse(ReasonUnbound, "the token is not bound to a pod: agents need the projected token of a pod")
+		return rule.Refuse(rule.ReasonUnbound, "the token is not bound to a pod: agents need the projected token of a pod")
 	case node.Name == "" || node.UID == "":
-		return refuse(ReasonUnbound, "the token names no node: use Kubernetes 1.31 or newer")
+		return rule.Refuse(rule.ReasonUnbound, "the token names no node: use Kubernetes 1.31 or newer")
 	}
 	return nil
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/pkg/errors"
 	"k8s.io/client-go/rest"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/authorizer/rule"
 )
 
 const (
@@ -88,7 +90,7 @@ func (u *upstream) live(ctx context.Context, name, accept string) (Live, *Refusa
 	switch res.StatusCode {
 	case http.StatusOK:
 	case http.StatusNotFound:
-		return Live{}, refuse(ReasonNodeUID, "node %q is gone", name), nil
+		return Live{}, rule.Refuse(rule.ReasonNodeUID, "node %q is gone", name), nil
 	default:
 		return Live{}, nil, errors.Errorf("reading node %q: the API server answered %s", name, res.Status)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/authorizer/rule"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/telemetry"
 )
 
@@ -93,12 +94,12 @@ func (h *handler) again(ctx context.Context, a agentCall) (refusal *Refusal, kno
 		return nil, false
 	case v.refusal != nil:
 		// Another request with the same token may have been refused a review just now, which proves nothing.
-		return v.refusal, v.refusal.Reason != ReasonTooMany
+		return v.refusal, v.refusal.Reason != rule.ReasonTooMany
 	case v.identity != a.identity:
-		return otherNode(a.node), true
+		return rule.OtherNode(a.node), true
 	}
 	refusal = h.own(ctx, a.identity)
-	return refusal, refusal == nil || refusal.Reason != ReasonUpstream
+	return refusal, refusal == nil || refusal.Reason != rule.ReasonUpstream
 }
 
 func (t trust) pause() time.Duration { return t.every + rand.N(t.every/3+1) }

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/agent/next"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/authorizer"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/authorizer/rule"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 )
 
@@ -145,11 +145,11 @@ func (e *expansion) send(c column, seen record, current bool, diff map[marker.Ke
 	for k, v := range diff {
 		patch[string(k)] = v
 	}
-	refusal := authorizer.Judge(authorizer.Write{
-		Identity: authorizer.Identity{NodeName: "n", NodeUID: "u"},
-		Live: authorizer.Live{Name: "n", UID: "u", ResourceVersion: fresh, Annotations: stands.annotations,
+	refusal := rule.Judge(rule.Write{
+		NodeName: "n", NodeUID: "u",
+		Live: rule.Live{Name: "n", UID: "u", ResourceVersion: fresh, Annotations: stands.annotations,
 			Unschedulable: seen.unschedulable},
-		Patch: authorizer.Patch{ResourceVersion: fresh, Annotations: patch},
+		Patch: rule.Patch{ResourceVersion: fresh, Annotations: patch},
 		Now:   now,
 	})
 	what := "the agent writes facts"

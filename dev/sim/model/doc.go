@@ -6,7 +6,7 @@
 // policy.Plan and policy.Work (what a controller decides, and in which order it asks for it, with each
 // answer), policy.Change.Diff, marker's Decode, Encode, EncodeReport and Diff on annotations as they stand
 // on a Node, next.Decide and next.Memory (what an agent decides and remembers), next.Changes, and
-// authorizer.Judge, which the proxy asks on a live read before it carries an agent's patch out.
+// rule.Judge, which the proxy asks on a live read before it carries an agent's patch out.
 //
 // # What is modelled
 //

@@ -1,4 +1,4 @@
-package authorizer
+package rule
 
 import (
 	"maps"
@@ -18,10 +18,11 @@ type Live struct {
 
 // Write is what an agent wants to write, and all that it is judged by.
 type Write struct {
-	Identity Identity
-	Live     Live
-	Patch    Patch
-	// Now is the proxy's clock.
+	// NodeName and NodeUID are the node that the agent's identity is bound to.
+	NodeName, NodeUID string
+	Live              Live
+	Patch             Patch
+	// Now is the clock of the process that judges.
 	Now time.Time
 }
 
@@ -42,27 +43,31 @@ type Write struct {
 //     after an `error` on a prepare, the host must run the target.
 //  10. `error` has a message.
 //
+// A node with an attempt of a plan differs in reboot-update alone, which is where the plan's pod runs: a plan that
+// drains nothing needs no cordon; `ready` needs the target in current-version, and another boot ID only if the plan
+// reboots. Where the plan can't be read, neither is allowed, nor `busy` on anything else.
+//
 // It checks what safety needs and no more, so that older and newer builds work together: which other answers suit an
 // action is up to the agent. All of Live is of its resourceVersion, which the write has as its precondition.
 func Judge(w Write) *Refusal {
 	l := w.Live
-	if l.Name != w.Identity.NodeName {
-		return refuse(ReasonNode, "node %.80q is not the agent's own, %q", l.Name, w.Identity.NodeName)
+	if l.Name != w.NodeName {
+		return Refuse(ReasonNode, "node %.80q is not the agent's own, %q", l.Name, w.NodeName)
 	}
-	if l.UID != w.Identity.NodeUID {
-		return otherNode(l.Name)
+	if l.UID != w.NodeUID {
+		return OtherNode(l.Name)
 	}
 	if w.Patch.ResourceVersion == "" {
-		return refuse(ReasonVersion, "the patch has no metadata.resourceVersion")
+		return Refuse(ReasonVersion, "the patch has no metadata.resourceVersion")
 	}
 	keys := slices.Sorted(maps.Keys(w.Patch.Annotations))
 	for _, k := range keys {
 		if !marker.Owns(marker.WriterAgent, k) {
-			return refuse(ReasonKey, "annotation %.80q is not the agent's to write", k)
+			return Refuse(ReasonKey, "annotation %.80q is not the agent's to write", k)
 		}
 	}
 	if w.Patch.ResourceVersion != l.ResourceVersion {
-		return refuse(ReasonConflict, "node %q was changed since resourceVersion %.40q: read it again", l.Name, w.Patch.ResourceVersion)
+		return Refuse(ReasonConflict, "node %q was changed since resourceVersion %.40q: read it again", l.Name, w.Patch.ResourceVersion)
 	}
 	after := w.Patch.apply(l.Annotations)
 	if refusal := judgeValues(w.Patch, after); refusal != nil {
@@ -74,8 +79,9 @@ func Judge(w Write) *Refusal {
 	return judgeAnswer(w, after)
 }
 
-func otherNode(name string) *Refusal {
-	return refuse(ReasonNodeUID, "node %q is another one than the token was issued for", name)
+// OtherNode is the refusal of a Node that has the name and not the UID of the identity.
+func OtherNode(name string) *Refusal {
+	return Refuse(ReasonNodeUID, "node %q is another one than the token was issued for", name)
 }
 
 // flagKeys are read by users and their scripts alone, so marker doesn't decode them.
@@ -89,23 +95,23 @@ func judgeValues(p Patch, after map[string]string) *Refusal {
 		}
 		for _, r := range *v {
 			if !unicode.IsPrint(r) {
-				return refuse(ReasonValue, "annotation %q has a character that can't be printed: %U", k, r)
+				return Refuse(ReasonValue, "annotation %q has a character that can't be printed: %U", k, r)
 			}
 		}
 		if k == string(marker.KeyActivatedID) && *v != after[string(marker.KeyIntentID)] {
-			return refuse(ReasonIntent, "annotation %q must name the node's current intent", k)
+			return Refuse(ReasonIntent, "annotation %q must name the node's current intent", k)
 		}
 		if slices.Contains(flagKeys, marker.Key(k)) && *v != "true" && *v != "false" {
-			return refuse(ReasonValue, "annotation %q is neither true nor false", k)
+			return Refuse(ReasonValue, "annotation %q is neither true nor false", k)
 		}
 		if k == string(marker.KeyReason) && !slices.Contains(marker.ReportReasons(), marker.ReportReason(*v)) {
-			return refuse(ReasonValue, "annotation %q is not a reason: %.40q", k, *v)
+			return Refuse(ReasonValue, "annotation %q is not a reason: %.40q", k, *v)
 		}
 	}
 	_, problems := marker.DecodeReport(after)
 	for _, problem := range problems {
 		if _, touched := p.Annotations[string(problem.Key)]; touched {
-			return refuse(ReasonValue, "annotation %s", problem)
+			return Refuse(ReasonValue, "annotation %s", problem)
 		}
 	}
 	return nil
@@ -129,17 +135,17 @@ func answers(p Patch, before, after map[string]string) bool {
 func judgeAnswer(w Write, after map[string]string) *Refusal {
 	i, problems := marker.DecodeIntent(w.Live.Annotations)
 	if len(problems) > 0 {
-		return refuse(ReasonIntent, "the node's intent can't be read: annotation %s", problems[0])
+		return Refuse(ReasonIntent, "the node's intent can't be read: annotation %s", problems[0])
 	}
 	if i.ID == "" {
-		return refuse(ReasonIntent, "the node has no intent to answer")
+		return Refuse(ReasonIntent, "the node has no intent to answer")
 	}
 	report, problems := marker.DecodeReport(after)
 	if report.ActiveID != i.ID {
-		return refuse(ReasonIntent, "annotation %q must name the node's current intent, %q", marker.KeyActiveID, i.ID)
+		return Refuse(ReasonIntent, "annotation %q must name the node's current intent, %q", marker.KeyActiveID, i.ID)
 	}
 	if len(problems) > 0 {
-		return refuse(ReasonValue, "annotation %s", problems[0])
+		return Refuse(ReasonValue, "annotation %s", problems[0])
 	}
 	switch report.State {
 	case marker.StateBusy:
@@ -148,7 +154,7 @@ func judgeAnswer(w Write, after map[string]string) *Refusal {
 		return judgeReady(w, i, report)
 	case marker.StateError:
 		if report.Message == "" {
-			return refuse(ReasonValue, "annotation %q is missing: an error needs a message", marker.KeyMessage)
+			return Refuse(ReasonValue, "annotation %q is missing: an error needs a message", marker.KeyMessage)
 		}
 	case marker.StateNone:
 		// An answer may be deleted.
@@ -161,30 +167,34 @@ func judgeBusy(w Write, i marker.Intent, report marker.Report) *Refusal {
 	for _, p := range problems {
 		// The unreadable answer may be the error that forbids it.
 		if p.Key == marker.KeyActiveID || p.Key == marker.KeyActionState {
-			return refuse(ReasonAfterAnswer, "the previous answer can't be read: annotation %s", p)
+			return Refuse(ReasonAfterAnswer, "the previous answer can't be read: annotation %s", p)
 		}
 	}
 	switch before.Answer(i.ID) {
 	case marker.StateError:
-		return refuse(ReasonAfterError, "intent %q was answered with an error already", i.ID)
+		return Refuse(ReasonAfterError, "intent %q was answered with an error already", i.ID)
 	case marker.StateReady:
-		return refuse(ReasonAfterAnswer, "intent %q was answered already", i.ID)
+		return Refuse(ReasonAfterAnswer, "intent %q was answered already", i.ID)
 	case marker.StateNone, marker.StateBusy:
 	}
 	if !w.Now.Before(i.Until) {
-		return refuse(ReasonUntil, "intent %q may not begin after %s", i.ID, i.Until.UTC().Format(time.RFC3339))
+		return Refuse(ReasonUntil, "intent %q may not begin after %s", i.ID, i.Until.UTC().Format(time.RFC3339))
 	}
 	if _, paused := w.Live.Annotations[string(marker.KeyPaused)]; paused {
-		return refuse(ReasonPaused, "the node is paused")
+		return Refuse(ReasonPaused, "the node is paused")
+	}
+	plan, problems := marker.DecodePlan(w.Live.Annotations)
+	if len(problems) > 0 {
+		return planUnreadable(problems)
 	}
 	if i.Action != marker.ActionRebootUpdate {
 		return nil
 	}
-	if !w.Live.Unschedulable {
-		return refuse(ReasonNotCordoned, "the node is not cordoned")
+	if inService := plan != nil && plan.Drain == marker.DrainNothing; !w.Live.Unschedulable && !inService {
+		return Refuse(ReasonNotCordoned, "the node is not cordoned")
 	}
 	if report.BootID != "" && report.BootID != i.RebootFrom {
-		return refuse(ReasonRebooted, "annotation %q shows that the host rebooted already", marker.KeyBootID)
+		return Refuse(ReasonRebooted, "annotation %q shows that the host rebooted already", marker.KeyBootID)
 	}
 	return nil
 }
@@ -192,16 +202,30 @@ func judgeBusy(w Write, i marker.Intent, report marker.Report) *Refusal {
 func judgeReady(w Write, i marker.Intent, report marker.Report) *Refusal {
 	switch i.Action {
 	case marker.ActionRebootUpdate:
+		plan, problems := marker.DecodePlan(w.Live.Annotations)
+		if len(problems) > 0 {
+			return planUnreadable(problems)
+		}
+		if plan != nil && report.Current != i.Target {
+			return Refuse(ReasonUnproven, "annotation %q does not show the target, %s", marker.KeyCurrentVersion, i.Target)
+		}
+		if plan != nil && plan.Effect != marker.EffectReboot {
+			return nil
+		}
 		if report.BootID == "" || report.BootID == i.RebootFrom {
-			return refuse(ReasonUnproven, "annotation %q does not show that the host rebooted", marker.KeyBootID)
+			return Refuse(ReasonUnproven, "annotation %q does not show that the host rebooted", marker.KeyBootID)
 		}
 	case marker.ActionPrepareUpdate, marker.ActionConfirmUpdate:
 		before, _ := marker.DecodeReport(w.Live.Annotations)
 		if before.Answer(i.ID) == marker.StateError && report.Current != i.Target {
-			return refuse(ReasonUnproven, "intent %q was answered with an error already, and the host does not run %s", i.ID, i.Target)
+			return Refuse(ReasonUnproven, "intent %q was answered with an error already, and the host does not run %s", i.ID, i.Target)
 		}
 	case marker.ActionStabilize, marker.ActionResetState:
 		// The facts can't contradict them.
 	}
 	return nil
+}
+
+func planUnreadable(problems []marker.Problem) *Refusal {
+	return Refuse(ReasonIntent, "the node's plan can't be read: annotation %s", problems[0])
 }
