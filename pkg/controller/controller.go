@@ -61,6 +61,7 @@ func New(o Options, client kubernetes.Interface, r prometheus.Registerer, log lo
 		Policy:       kube.ConfigMapInformer(client, o.Namespace, kube.PolicyConfigMap),
 		Pauses:       kube.ConfigMapInformer(client, o.Namespace, kube.PauseConfigMap),
 		Acknowledged: kube.ConfigMapInformer(client, o.Namespace, kube.AcknowledgedConfigMap),
+		PlanTargets:  kube.ConfigMapInformer(client, o.Namespace, kube.PlanTargetsConfigMap),
 		Defaults:     c.defaults, Changed: changed,
 	}); err != nil {
 		return nil, err

@@ -52,6 +52,7 @@ func (t *Term) gather(ctx context.Context) (fleet.Snapshot, policy.Settings, err
 	}
 	s.PolicyUnrecorded = !hadPolicy && said.Stands
 	s.PolicyProblem, s.NoPolicy, s.Acknowledged, s.PolicyWarnings = said.Problem, said.None, said.Acknowledged, said.Warnings
+	s.PlanTargets = said.PlanTargets
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s.Alerts = t.alerts.found(wholeFleet, time.Time{})

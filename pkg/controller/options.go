@@ -18,7 +18,7 @@ type Options struct {
 	Namespace string
 	// NodeName and PodName are where and as what this process runs.
 	NodeName, PodName string
-	// AgentSelector finds the agents' pods in Namespace.
+	// AgentSelector finds the pods of agents and runners in Namespace.
 	AgentSelector string
 	// Policy holds where the policy file says nothing.
 	Policy policy.Settings
@@ -57,7 +57,7 @@ func (o *Options) AddFlags(fs *flag.FlagSet) {
 	fs.StringVar(&o.Namespace, "namespace", o.Namespace, "the operator's own namespace (default $POD_NAMESPACE)")
 	fs.StringVar(&o.NodeName, "node-name", o.NodeName, "the node that this pod runs on, which is updated last (default $NODE_NAME)")
 	fs.StringVar(&o.PodName, "pod-name", o.PodName, "this pod's name, for the lease (default $POD_NAME)")
-	fs.StringVar(&o.AgentSelector, "agent-selector", o.AgentSelector, "label selector of the agents' pods")
+	fs.StringVar(&o.AgentSelector, "agent-selector", o.AgentSelector, "label selector of the pods of agents and runners")
 	fs.DurationVar(&o.LeaseDuration, "lease-duration", o.LeaseDuration, "a follower takes over after so long without a renewal")
 	fs.DurationVar(&o.RenewDeadline, "lease-renew-deadline", o.RenewDeadline, "a leader gives up after so long without a renewal")
 	fs.DurationVar(&o.RetryPeriod, "lease-retry-period", o.RetryPeriod, "pause between renewals")

@@ -42,6 +42,8 @@ func (k *Cluster) Check(ctx context.Context, node string, q plan.LiveCheck) (fle
 		l.Problem, err = unwellPods(ctx, k.c.Client, node, q.Pods)
 	case fleet.CheckWorkloads:
 		l.Problem, err = unwellWorkloads(ctx, k.c.Client, q.Workloads)
+	case fleet.CheckApplied:
+		l.Problem, err = unapplied(ctx, k.c.Client, node, q)
 	default:
 		err = errors.Errorf("no check is known for %q", q.For)
 	}

@@ -189,7 +189,11 @@ func (k *Cluster) Nodes(ctx context.Context) ([]fleet.Node, error) {
 	out := slices.AppendSeq(make([]fleet.Node, 0, len(k.views)), maps.Values(k.views))
 	k.mu.Unlock()
 	for i := range out {
-		pods, err := k.c.Agents.GetIndexer().ByIndex(byNode, out[i].Name)
+		at := out[i].Name
+		if out[i].Interface == fleet.InterfacePlan {
+			at = runners
+		}
+		pods, err := k.c.Agents.GetIndexer().ByIndex(byNode, at)
 		if err != nil {
 			return nil, errors.Wrap(err, "looking up agent pods")
 		}

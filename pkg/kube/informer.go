@@ -60,15 +60,28 @@ func NodeInformer(client kubernetes.Interface) cache.SharedIndexInformer {
 	return i
 }
 
-const byNode = "node"
+const (
+	byNode = "node"
+	// runners stands in for the node's name of all runners' pods: one of them serves all nodes of plans.
+	runners = "/runners"
 
-// AgentIndexers index agents' pods by the node that they are on, as a Cluster looks them up.
+	componentLabel  = "app.kubernetes.io/component"
+	runnerComponent = "runner"
+)
+
+func isRunner(p *corev1.Pod) bool { return p.Labels[componentLabel] == runnerComponent }
+
+// AgentIndexers index agents' pods by the node that they are on, as a Cluster looks them up, and runners' pods beside.
 func AgentIndexers() cache.Indexers {
 	return cache.Indexers{byNode: func(obj any) ([]string, error) {
-		if p, ok := obj.(*corev1.Pod); ok {
-			return []string{p.Spec.NodeName}, nil
+		p, ok := obj.(*corev1.Pod)
+		switch {
+		case !ok:
+			return nil, nil
+		case isRunner(p):
+			return []string{runners}, nil
 		}
-		return nil, nil
+		return []string{p.Spec.NodeName}, nil
 	}}
 }
 

@@ -6,6 +6,6 @@ const (
 	Namespace = "bottlerocket"
 	// LeaseName is the Lease that elects the leader among controllers.
 	LeaseName = "update-operator-controller"
-	// AgentSelector finds the agents' pods, by default.
-	AgentSelector = "app.kubernetes.io/name=bottlerocket-update-operator,app.kubernetes.io/component=agent"
+	// AgentSelector finds the pods of agents and runners, by default.
+	AgentSelector = "app.kubernetes.io/name=bottlerocket-update-operator,app.kubernetes.io/component in (agent,runner)"
 )

@@ -58,7 +58,13 @@ func (o *Objects) Views() []fleet.Node {
 		views = append(views, View(n))
 	}
 	for _, p := range o.Agents {
-		if i, ok := at[p.Spec.NodeName]; ok {
+		if isRunner(p) {
+			for i := range views {
+				if views[i].Interface == fleet.InterfacePlan {
+					seeAgent(&views[i], p)
+				}
+			}
+		} else if i, ok := at[p.Spec.NodeName]; ok && views[i].Interface != fleet.InterfacePlan {
 			seeAgent(&views[i], p)
 		}
 	}

@@ -15,7 +15,7 @@ import (
 func unwatched(t *testing.T) *Policy {
 	t.Helper()
 	informer := func(name string) Informer { return ConfigMapInformer(fake.NewClientset(), "bottlerocket", name) }
-	p, err := NewPolicy(PolicyConfig{Policy: informer(PolicyConfigMap), Pauses: informer(PauseConfigMap), Acknowledged: informer(AcknowledgedConfigMap),
+	p, err := NewPolicy(PolicyConfig{Policy: informer(PolicyConfigMap), Pauses: informer(PauseConfigMap), Acknowledged: informer(AcknowledgedConfigMap), PlanTargets: informer(PlanTargetsConfigMap),
 		Defaults: policy.DefaultSettings(), Changed: func() {}})
 	assert.NilError(t, err)
 	return p

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy/file"
@@ -43,6 +44,8 @@ type PolicyState struct {
 	ResourceVersion string
 	// Acknowledged are the versions that an administrator let go on.
 	Acknowledged map[string]bool
+	// PlanTargets are what the runner has found out of the plans, by name.
+	PlanTargets map[string]fleet.PlanTarget
 	// Warnings are sentences on what was read and may not have been meant.
 	Warnings []string
 	// last is the last good policy; the defaults if there was none.
@@ -54,8 +57,9 @@ type PolicyState struct {
 
 // PolicyConfig is what a Policy is made from.
 type PolicyConfig struct {
-	// Policy, Pauses and Acknowledged are as ConfigMapInformer returns them for the three ConfigMaps, not yet running.
-	Policy, Pauses, Acknowledged Informer
+	// Policy, Pauses, Acknowledged and PlanTargets are as ConfigMapInformer returns them for the ConfigMaps, not yet
+	// running.
+	Policy, Pauses, Acknowledged, PlanTargets Informer
 	// Defaults hold where the file says nothing, and without a file.
 	Defaults policy.Settings
 	// Changed is called, on any goroutine, when the policy is another one. It must not block.
@@ -83,6 +87,7 @@ type Policy struct {
 	policyReceived, pausesReceived bool
 	acknowledged                   map[string]bool
 	warnings                       []string
+	planTargets                    map[string]fleet.PlanTarget
 }
 
 // NewPolicy returns a Policy that watches nothing yet: until it has, there is none.
@@ -92,7 +97,8 @@ func NewPolicy(c PolicyConfig) (*Policy, error) {
 		what     string
 		informer Informer
 		receive  func(obj any)
-	}{{"the policy", c.Policy, p.receive}, {"pauses", c.Pauses, p.receivePauses}, {"what is acknowledged", c.Acknowledged, p.acknowledge}} {
+	}{{"the policy", c.Policy, p.receive}, {"pauses", c.Pauses, p.receivePauses}, {"what is acknowledged", c.Acknowledged, p.acknowledge},
+		{"the targets of plans", c.PlanTargets, p.receiveTargets}} {
 		if _, err := w.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 			AddFunc: w.receive, UpdateFunc: func(_, obj any) { w.receive(obj) }, DeleteFunc: func(any) { w.receive(nil) },
 		}); err != nil {
@@ -108,12 +114,13 @@ func (p *Policy) Run(ctx context.Context) {
 	wg.Go(func() { p.c.Policy.RunWithContext(ctx) })
 	wg.Go(func() { p.c.Pauses.RunWithContext(ctx) })
 	wg.Go(func() { p.c.Acknowledged.RunWithContext(ctx) })
+	wg.Go(func() { p.c.PlanTargets.RunWithContext(ctx) })
 	wg.Wait()
 }
 
 // WaitForSync returns when the policy was read, or is known not to be there; false if ctx ended before.
 func (p *Policy) WaitForSync(ctx context.Context) bool {
-	if !cache.WaitForCacheSync(ctx.Done(), p.c.Policy.HasSynced, p.c.Pauses.HasSynced, p.c.Acknowledged.HasSynced) {
+	if !cache.WaitForCacheSync(ctx.Done(), p.c.Policy.HasSynced, p.c.Pauses.HasSynced, p.c.Acknowledged.HasSynced, p.c.PlanTargets.HasSynced) {
 		return false
 	}
 	stands, pauses := only(p.c.Policy), only(p.c.Pauses)
@@ -142,7 +149,7 @@ func only(i Informer) any {
 func (p *Policy) Current() PolicyState {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := PolicyState{Settings: p.set, Stands: p.stands, ResourceVersion: p.resourceVersion, Acknowledged: p.acknowledged,
+	s := PolicyState{Settings: p.set, Stands: p.stands, ResourceVersion: p.resourceVersion, Acknowledged: p.acknowledged, PlanTargets: p.planTargets,
 		last: p.pauses.addTo(p.set), pauses: p.pauses, acknowledgedWarnings: p.warnings}
 	switch {
 	case p.unreadable != "":
@@ -225,6 +232,17 @@ func (p *Policy) receivePauses(obj any) {
 	p.c.Changed()
 }
 
+func (p *Policy) receiveTargets(obj any) {
+	var targets map[string]fleet.PlanTarget
+	if config, ok := obj.(*corev1.ConfigMap); ok {
+		targets = DecodePlanTargets(config.Data)
+	}
+	p.mu.Lock()
+	p.planTargets = targets
+	p.mu.Unlock()
+	p.c.Changed()
+}
+
 func (p *Policy) acknowledge(obj any) {
 	config, ok := obj.(*corev1.ConfigMap)
 	if !ok {
@@ -240,9 +258,10 @@ func (p *Policy) acknowledge(obj any) {
 // acknowledged returns the versions that an administrator let go on, and which keys name none.
 func acknowledged(config *corev1.ConfigMap) (versions map[string]bool, warnings []string) {
 	versions = make(map[string]bool, len(config.Data))
-	for _, v := range slices.Sorted(maps.Keys(config.Data)) {
-		if !marker.ValidVersion(v) {
-			warnings = append(warnings, fmt.Sprintf("ConfigMap %s: key %q is no version, such as 1.27.0", AcknowledgedConfigMap, v))
+	for _, k := range slices.Sorted(maps.Keys(config.Data)) {
+		v := marker.KeyVersion(k)
+		if !marker.ValidVersion(v) && !marker.ValidPlanVersion(v) {
+			warnings = append(warnings, fmt.Sprintf("ConfigMap %s: key %q is no version, such as 1.27.0", AcknowledgedConfigMap, k))
 			continue
 		}
 		versions[v] = true

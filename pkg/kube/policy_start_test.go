@@ -51,7 +51,7 @@ func TestPolicyWrittenDuringTheFirstList(t *testing.T) {
 		{"with a mistake", "version: 1\nmaxUnavailable: many\n", policy.Count(1), true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			p, err := kube.NewPolicy(kube.PolicyConfig{Policy: &written{text: tc.text}, Pauses: &written{}, Acknowledged: &written{}, Defaults: policy.DefaultSettings(), Changed: func() {}})
+			p, err := kube.NewPolicy(kube.PolicyConfig{Policy: &written{text: tc.text}, Pauses: &written{}, Acknowledged: &written{}, PlanTargets: &written{}, Defaults: policy.DefaultSettings(), Changed: func() {}})
 			assert.NilError(t, err)
 			assert.Assert(t, p.Current().None, "it has not been read yet")
 			assert.Assert(t, p.WaitForSync(t.Context()))
@@ -77,7 +77,7 @@ func (i *listed) GetIndexer() cache.Indexer {
 // A controller that begins goes by a pause that was there before it, although no event has told of it yet (S6).
 func TestPauseOfTheFirstList(t *testing.T) {
 	pauses := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: kube.PauseConfigMap}, Data: map[string]string{kube.PauseKey: `{"fleet": {"reason": "moving"}}`}}
-	p, err := kube.NewPolicy(kube.PolicyConfig{Policy: &written{}, Pauses: &listed{object: pauses}, Acknowledged: &written{}, Defaults: policy.DefaultSettings(), Changed: func() {}})
+	p, err := kube.NewPolicy(kube.PolicyConfig{Policy: &written{}, Pauses: &listed{object: pauses}, Acknowledged: &written{}, PlanTargets: &written{}, Defaults: policy.DefaultSettings(), Changed: func() {}})
 	assert.NilError(t, err)
 	assert.Assert(t, p.WaitForSync(t.Context()))
 	assert.Equal(t, p.Current().Settings.Pause.Reason, "moving (in ConfigMap update-pause)")

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
 
@@ -54,6 +55,7 @@ func TestPolicyInForce(t *testing.T) {
 				Policy:       ConfigMapInformer(client, "bottlerocket", PolicyConfigMap),
 				Pauses:       ConfigMapInformer(client, "bottlerocket", PauseConfigMap),
 				Acknowledged: ConfigMapInformer(client, "bottlerocket", AcknowledgedConfigMap),
+				PlanTargets:  ConfigMapInformer(client, "bottlerocket", PlanTargetsConfigMap),
 				Defaults:     policy.DefaultSettings(), Changed: func() { changed <- struct{}{} },
 			})
 			assert.NilError(t, err)
@@ -141,6 +143,7 @@ func TestAcknowledgedVersions(t *testing.T) {
 		Policy:       ConfigMapInformer(client, "bottlerocket", PolicyConfigMap),
 		Pauses:       ConfigMapInformer(client, "bottlerocket", PauseConfigMap),
 		Acknowledged: ConfigMapInformer(client, "bottlerocket", AcknowledgedConfigMap),
+		PlanTargets:  ConfigMapInformer(client, "bottlerocket", PlanTargetsConfigMap),
 		Defaults:     policy.DefaultSettings(), Changed: func() { changed <- struct{}{} },
 	})
 	assert.NilError(t, err)
@@ -149,10 +152,12 @@ func TestAcknowledgedVersions(t *testing.T) {
 	go func() { defer close(done); p.Run(ctx) }()
 	defer func() { cancel(); <-done }()
 	assert.Assert(t, p.WaitForSync(ctx))
-	_, err = maps.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: AcknowledgedConfigMap}, Data: map[string]string{"1.27.0": ""}}, metav1.CreateOptions{})
+	const planned = "k3s/v1.36.3+k3s1#0123456789abcdef"
+	_, err = maps.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: AcknowledgedConfigMap}, Data: map[string]string{
+		"1.27.0": "", marker.VersionKey(planned): ""}}, metav1.CreateOptions{})
 	assert.NilError(t, err)
 	now := func() any { return p.Current() }
-	await(t, changed, func() bool { return p.Current().Acknowledged["1.27.0"] }, now)
+	await(t, changed, func() bool { return p.Current().Acknowledged["1.27.0"] && p.Current().Acknowledged[planned] }, now)
 	assert.NilError(t, maps.Delete(ctx, AcknowledgedConfigMap, metav1.DeleteOptions{}))
 	await(t, changed, func() bool { return !p.Current().Acknowledged["1.27.0"] }, now)
 }

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 )
 
@@ -34,6 +35,12 @@ func stripNode(n *corev1.Node) *corev1.Node {
 	}
 	out.Status.NodeInfo.BootID = strings.Clone(n.Status.NodeInfo.BootID)
 	out.Status.NodeInfo.OSImage = unique.Make(n.Status.NodeInfo.OSImage).Value()
+	if fleet.InterfaceOf(n.Labels) == fleet.InterfacePlan {
+		in, to := &n.Status.NodeInfo, &out.Status.NodeInfo
+		to.KubeletVersion = unique.Make(in.KubeletVersion).Value()
+		to.KernelVersion = unique.Make(in.KernelVersion).Value()
+		to.ContainerRuntimeVersion = unique.Make(in.ContainerRuntimeVersion).Value()
+	}
 	return out
 }
 
@@ -85,12 +92,15 @@ func answered(annotations map[string]string) []string {
 	return keys
 }
 
-// stripPod keeps of an agent's pod where it is and if it is Ready.
+// stripPod keeps of an agent's pod where it is and if it is Ready, and of a runner's what tells it from an agent's.
 func stripPod(p *corev1.Pod) *corev1.Pod {
 	out := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Namespace: p.Namespace, Name: p.Name, UID: p.UID, ResourceVersion: p.ResourceVersion,
 		DeletionTimestamp: p.DeletionTimestamp,
 	}}
+	if isRunner(p) {
+		out.Labels = map[string]string{componentLabel: runnerComponent}
+	}
 	out.Spec.NodeName = p.Spec.NodeName
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodReady {

@@ -63,6 +63,10 @@ func View(n *corev1.Node) fleet.Node {
 		BootID:          bootID(n.Status.NodeInfo.BootID),
 		OSVersion:       fleet.OSVersion(n.Status.NodeInfo.OSImage),
 	}
+	if v.Interface == fleet.InterfacePlan {
+		i := &n.Status.NodeInfo
+		v.Info = &fleet.NodeInfo{Kubelet: i.KubeletVersion, OSImage: i.OSImage, Kernel: i.KernelVersion, Runtime: i.ContainerRuntimeVersion}
+	}
 	for _, c := range n.Status.Conditions {
 		if c.Type == corev1.NodeReady {
 			v.Ready = c.Status == corev1.ConditionTrue

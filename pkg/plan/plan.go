@@ -101,6 +101,8 @@ type LiveCheck struct {
 	Workloads map[string]int
 	// Attachments were found before; nil looks for them.
 	Attachments []string
+	// Intent is that of the apply pod, and Digest that of the content which the pod must say that it brought.
+	Intent, Digest string
 }
 
 // Change is a node's marks, cordon and marks for others after a step. It is only valid on the resourceVersion that it

@@ -6,6 +6,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plain"
 )
 
@@ -103,7 +104,7 @@ func (o Plan) String() string {
 		if next == "" {
 			next = "wait"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", n.Node, n.Phase, orDash(n.Version), orDash(n.Target), next, n.Reason,
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", n.Node, n.Phase, orDash(marker.ShortVersion(n.Version)), orDash(marker.ShortVersion(n.Target)), next, n.Reason,
 			plain.Line(n.Message.String(), maxCell))
 	}
 	_ = w.Flush()

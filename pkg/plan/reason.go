@@ -120,6 +120,16 @@ const (
 	// ReasonWriteFailing: the API server refuses the writes to the node, or is too slow with them; it is written to ever
 	// more rarely.
 	ReasonWriteFailing Reason = "WriteFailing"
+	// ReasonNoPlan: no plan of the policy chooses the node.
+	ReasonNoPlan Reason = "NoPlan"
+	// ReasonTemplateMissing: a template of the node's next plan, or what it mounts, is not there.
+	ReasonTemplateMissing Reason = "TemplateMissing"
+	// ReasonTargetUnknown: the runner has not found out the target of the node's next plan.
+	ReasonTargetUnknown Reason = "TargetUnknown"
+	// ReasonMinorSkipped: the target is more minor versions ahead than the plan allows.
+	ReasonMinorSkipped Reason = "MinorSkipped"
+	// ReasonNoEffect: a plan's pod succeeded here and the node does not show the target, which is not tried again.
+	ReasonNoEffect Reason = "NoEffect"
 	// ReasonLabelRemoved: the label is gone, and what the operator did to the node is being undone.
 	ReasonLabelRemoved Reason = "LabelRemoved"
 )
@@ -151,6 +161,9 @@ const (
 	ReasonRebootFailed      Reason = "RebootFailed"
 	ReasonRolledBack        Reason = "RolledBack"
 	ReasonWorkloadsNotReady Reason = "WorkloadsNotReady"
+	ReasonPodFailed         Reason = "PodFailed"
+	ReasonPodRefused        Reason = "PodRefused"
+	ReasonInterrupted       Reason = "Interrupted"
 	ReasonUncordonedByUser  Reason = "UncordonedByUser"
 	ReasonRetryWanted       Reason = "RetryWanted"
 	ReasonClockCorrected    Reason = "ClockCorrected"
@@ -166,11 +179,12 @@ var reasons = []Reason{
 	ReasonVersionTooNew, ReasonVersionStopped, ReasonBeingRemoved, ReasonTooManyLost, ReasonStateUnreadable, ReasonOnlySchedulableNode, ReasonControllerLast,
 	ReasonAlertsFiring, ReasonAlertsUnknown, ReasonBudgetBlocks, ReasonPodProtected, ReasonStaging, ReasonConfirming, ReasonLeavingBalancers, ReasonDraining, ReasonEvictionBlocked,
 	ReasonPodEndAwaited, ReasonEvictionLimit, ReasonDrainFailing, ReasonVolumesAttached, ReasonHookAwaited, ReasonCheckFailing, ReasonRebooting,
-	ReasonReturning, ReasonPodsNotReady, ReasonSoaking, ReasonWorkloadsAwaited, ReasonNotReadyAfterUpdate, ReasonResetting, ReasonLost, ReasonWriteFailing, ReasonLabelRemoved,
+	ReasonReturning, ReasonPodsNotReady, ReasonSoaking, ReasonWorkloadsAwaited, ReasonNotReadyAfterUpdate, ReasonResetting, ReasonLost, ReasonWriteFailing,
+	ReasonNoPlan, ReasonTemplateMissing, ReasonTargetUnknown, ReasonMinorSkipped, ReasonNoEffect, ReasonLabelRemoved,
 	ReasonManaged, ReasonUpdateAvailable, ReasonLooking, ReasonCordoned, ReasonRebootRequested, ReasonSingleNode, ReasonRebootedEarly, ReasonUncordoned,
 	ReasonUpdated, ReasonVerified, ReasonSoakRestarted, ReasonResetDone, ReasonAlreadyOnTarget, ReasonOfferWithdrawn,
 	ReasonStagingFailed, ReasonStagingDeadline, ReasonDrainDeadline, ReasonEvictionRefused, ReasonVolumesDeadline, ReasonHookFailed, ReasonAgentLost, ReasonRebootDeadline, ReasonRebootFailed,
-	ReasonRolledBack, ReasonWorkloadsNotReady, ReasonUncordonedByUser, ReasonRetryWanted, ReasonClockCorrected, ReasonSlotUnused, ReasonNodeGone,
+	ReasonRolledBack, ReasonWorkloadsNotReady, ReasonPodFailed, ReasonPodRefused, ReasonInterrupted, ReasonUncordonedByUser, ReasonRetryWanted, ReasonClockCorrected, ReasonSlotUnused, ReasonNodeGone,
 }
 
 // Reasons is the closed list.
@@ -196,6 +210,7 @@ func (r Reason) Troubling() bool {
 	switch r {
 	case ReasonAnnotationUnreadable, ReasonInterfaceUnsupported, ReasonAnotherUpdater, ReasonHostError, ReasonLost, ReasonTooManyLost, ReasonStateUnreadable,
 		ReasonNotReadyAfterUpdate, ReasonStagingFailed, ReasonStagingDeadline, ReasonDrainDeadline, ReasonEvictionRefused, ReasonVolumesDeadline, ReasonHookFailed, ReasonAgentLost, ReasonRebootDeadline,
+		ReasonPodFailed, ReasonNoEffect, ReasonPodRefused, ReasonInterrupted, ReasonTemplateMissing,
 		ReasonRebootFailed, ReasonRolledBack, ReasonWorkloadsNotReady, ReasonEvictionBlocked, ReasonEvictionLimit, ReasonDrainFailing, ReasonCheckFailing, ReasonWriteFailing, ReasonBudgetBlocks, ReasonPodProtected:
 		return true
 	default:

@@ -173,6 +173,7 @@ func FuzzPlan(f *testing.F) {
 		c := &choices{data}
 		set := c.settings()
 		s := c.fleet()
+		c.plans(&s, &set)
 		assert.NilError(t, set.Validate())
 		out := planner.Plan(s, set)
 
@@ -185,6 +186,36 @@ func FuzzPlan(f *testing.F) {
 		onlyItsOwn(t, s, set, out, c)
 		converges(t, s, set)
 	})
+}
+
+// plans makes nodes of plans of some, which are as far on their way as they were.
+func (c *choices) plans(s *fleet.Snapshot, set *policy.Settings) {
+	if c.of(3) != 1 {
+		return
+	}
+	up := k3s([]string{k2, k3, k1}[c.of(3)])
+	up.Effect = []marker.Effect{marker.EffectRestart, marker.EffectReboot}[c.of(2)]
+	up.Drain = []marker.PlanDrain{marker.DrainAll, marker.DrainCordon}[c.of(2)]
+	set.Plans = [][]policy.Plan{{up, files}, {files}, {up}, nil}[c.of(4)]
+	if s.PlanTargets = targets(); c.of(6) == 1 {
+		delete(s.PlanTargets, "k3s")
+	}
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		if n.Interface != fleet.InterfaceUpdateAPI || c.of(3) == 1 {
+			continue
+		}
+		n.Interface, n.Info = fleet.InterfacePlan, &fleet.NodeInfo{Kubelet: []string{k1, k2, k3, "?"}[c.of(4)]}
+		if n.Marks.Intent.Target == "" && n.Marks.Disruption == nil {
+			continue
+		}
+		p := []policy.Plan{up, files}[c.of(2)]
+		n.Marks.Plan = &marker.Plan{Name: p.Name, Digest: []string{digest, digest2}[c.of(2)], Proof: p.Proof, Effect: p.Effect, Drain: p.Drain, Apply: p.Apply, Deadline: p.Deadline.String()}
+		if n.Marks.Intent.Target != "" {
+			n.Marks.Intent.Target = n.Marks.Plan.Version([]string{k2, k3}[c.of(2)])
+		}
+		n.Marks.Report.Current = n.Marks.Plan.Version([]string{k1, k2, k3}[c.of(3)])
+	}
 }
 
 // onlyItsOwn has one agent say something else: no other node goes that waited for a group or for a version's age.
@@ -321,7 +352,7 @@ func withinBudgets(t *testing.T, s fleet.Snapshot, set policy.Settings, out plan
 				away++
 			}
 			// Lost ones lend their place on, and only what is late can be Lost.
-			if n.Disrupted() && (n.Marks.Intent.Time.Before(now.Add(-set.Deadlines.Return)) || soakedLong(n, set)) {
+			if n.Disrupted() && (n.Marks.Intent.Time.Before(now.Add(-set.Deadlines.Return)) || soakedLong(n, set) || askedLong(n, set)) {
 				late++
 			}
 			begins = begins || starting[n.Name] && !slot
@@ -352,6 +383,12 @@ func soakedLong(n *fleet.Node, set policy.Settings) bool {
 	return len(set.Verify.Pods) > 0 && soak != nil && !soak.After(now.Add(-set.Soak-set.Verify.Deadline))
 }
 
+// askedLong reports whether hooks that keep the node cordoned have had their time.
+func askedLong(n *fleet.Node, set policy.Settings) bool {
+	asked := n.Marks.Disruption.Asked
+	return asked != nil && !asked.After(now.Add(-policy.LongestHook(set.Hooks.BeforeUncordon)))
+}
+
 // drainedOrAlone looks for nodes that are asked to reboot with pods on them (S2).
 func drainedOrAlone(t *testing.T, s fleet.Snapshot, set policy.Settings, out plan.Plan) {
 	staying := 0
@@ -366,6 +403,10 @@ func drainedOrAlone(t *testing.T, s fleet.Snapshot, set policy.Settings, out pla
 		}
 		n := &s.Nodes[slices.IndexFunc(s.Nodes, func(n fleet.Node) bool { return n.UID == step.UID })]
 		drained := n.Drain != nil && n.Drain.Failed == "" && n.Drain.Remaining == 0
+		if p := n.Marks.Plan; p != nil && p.Drain != marker.DrainAll {
+			assert.Check(t, n.Unschedulable || p.Drain == marker.DrainNothing, "%s is asked to run its plan\n%s", n.Name, out)
+			continue
+		}
 		alone := set.SingleNode == policy.SingleNodeAllow && staying == 1 && n.Leaving == ""
 		assert.Check(t, n.Unschedulable && (drained || alone), "%s is asked to reboot\n%s", n.Name, out)
 		assert.Check(t, drained || step.Reason == plan.ReasonSingleNode, "%s isn't looked at as the only node", n.Name)

@@ -94,7 +94,7 @@ func (p *planner) goesFirst(m *member, version string) plan.Refusal {
 }
 
 func (p *planner) heldUp(w wave) plan.Refusal {
-	since, seen := p.FirstSeen[w.version]
+	since, seen := p.FirstSeen[seenAs(w.version)]
 	question := &check.Wave{Version: w.version, Down: w.down, Soak: w.group.policy.AfterSoak, Seen: seen, Since: since}
 	for _, name := range w.group.policy.After {
 		for _, before := range p.groups {
@@ -111,19 +111,25 @@ func (p *planner) heldUp(w wave) plan.Refusal {
 
 // holdsUp says why a group that goes first holds the others up. One without nodes shows nothing of a version.
 func (p *planner) holdsUp(before *group, w *check.Wave) plan.Refusal {
-	asked := 0
+	asked, others := 0, 0
 	for i := range p.members {
 		m := &p.members[i]
 		if m.group != before || m.Leaving != "" {
 			continue
 		}
+		runs, concerned := p.runs(m, w.Version)
+		if !concerned {
+			others++
+			continue
+		}
 		asked++
-		if r := w.HeldUp(&m.View, before.policy.Name); r.Refuses() {
+		if r := w.HeldUp(&m.View, runs, before.policy.Name); r.Refuses() {
 			return r
 		}
 	}
-	if asked == 0 {
-		return check.NoNode(before.policy.Name, before.scope.Members())
+	// A plan says itself which nodes it is for.
+	if asked == 0 && !(others > 0 && marker.PlanOf(w.Version) != "") {
+		return check.NoNode(before.policy.Name, before.scope.Members(), others > 0)
 	}
 	return plan.Refusal{}
 }

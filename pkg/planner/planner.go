@@ -72,7 +72,12 @@ func (p *planner) wakeAt(t time.Time) { p.out.Wake = plan.Earliest(p.Now, p.out.
 // next decides on one node by itself, and notes what it wants.
 func (p *planner) next(i int) {
 	m := &p.members[i]
-	in := lifecycle.Input{View: m.View, AgentsReady: p.agents > 0, OthersOut: p.outOfService > 1 || p.outOfService == 1 && !m.OutOfService()}
+	agents := p.agents
+	if m.Wish != nil {
+		// One runner is the agent of all of these, and agents on other nodes say nothing of it.
+		agents = p.runners
+	}
+	in := lifecycle.Input{View: m.View, AgentsReady: agents > 0, OthersOut: p.outOfService > 1 || p.outOfService == 1 && !m.OutOfService()}
 	switch m.Phase() {
 	case intent.PhaseDraining:
 		if w := m.group.Window(); m.Rules.WhenClosed == policy.Return && w.Open {

@@ -18,6 +18,7 @@ func Show(s fleet.Snapshot, set policy.Settings) plan.Plan {
 	out.Time, out.Budgets = s.Now.UTC().Truncate(time.Second), Budgets(s, set)
 	// For programs that read JSON nothing is a list too.
 	out.Steps = append([]plan.Step{}, out.Steps...)
+	s.Nodes, _ = withWishes(&s, &set)
 	nodes := make(map[string]*fleet.Node, len(s.Nodes))
 	for i := range s.Nodes {
 		nodes[s.Nodes[i].Name] = &s.Nodes[i]

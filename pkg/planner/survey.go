@@ -17,14 +17,17 @@ import (
 type survey struct {
 	fleet.Snapshot
 	set policy.Settings
+	// wishes are what plans want of the nodes, by their places; nil where no plan updates any.
+	wishes []*lifecycle.Wish
 	// members are the nodes that a plan has something to say of, sorted by name.
 	members []member
 	// fleet is all of them, groups parts in the policy's order.
 	fleet  *group
 	groups []*group
 	// staying is how many nodes the cluster has, but for those on their way out, and schedulable how many of these could
-	// take pods. agents is how many members have a Ready agent.
-	staying, schedulable, agents int
+	// take pods. agents is how many members have a Ready agent, but for those that plans update: runners is how many of
+	// these have a Ready runner.
+	staying, schedulable, agents, runners int
 	// disrupted is how many members hold a slot or show a disruption, and uncounted how many of these are Lost and left
 	// out by the limits. outOfService are disrupted, and not back.
 	disrupted, uncounted, outOfService int
@@ -60,6 +63,7 @@ type group struct {
 
 func surveyed(s fleet.Snapshot, set policy.Settings) survey {
 	v := survey{Snapshot: s, set: set, failed: map[string]int{}, names: names{count: map[string]*int{}}}
+	v.Nodes, v.wishes = withWishes(&v.Snapshot, &v.set)
 	v.fleet = &group{scope: budget.Fleet(&v.set.Rules)}
 	v.fleet.budgets = []*budget.Scope{v.fleet.scope}
 	for i := range v.set.Groups {
@@ -98,8 +102,12 @@ func (v *survey) join() {
 		}
 		_, slot := v.Slots[n.UID]
 		g := v.groupOf(n)
-		v.members = append(v.members, member{group: g, View: lifecycle.View{
-			Node: n, Now: v.Now, Settings: &v.set, Rules: g.scope.Rules(), Slot: slot, Alone: n.Leaving == "" && v.staying == 1}})
+		m := member{group: g, View: lifecycle.View{
+			Node: n, Now: v.Now, Settings: &v.set, Rules: g.scope.Rules(), Slot: slot, Alone: n.Leaving == "" && v.staying == 1}}
+		if v.wishes != nil {
+			m.Wish = v.wishes[i]
+		}
+		v.members = append(v.members, m)
 	}
 }
 
@@ -115,7 +123,11 @@ func (v *survey) wakeAt(t time.Time) { v.again = plan.Earliest(v.Now, v.again, t
 
 // count counts one member.
 func (v *survey) count(m *member) {
-	if m.AgentReady {
+	switch {
+	case !m.AgentReady:
+	case m.Wish != nil:
+		v.runners++
+	default:
 		v.agents++
 	}
 	if m.OutOfService() {
@@ -135,16 +147,18 @@ func (v *survey) count(m *member) {
 	}
 	v.countStaging(m)
 	v.countFailed(m, overdue)
-	v.names.add(m.OSVersion)
+	if m.Wish == nil {
+		v.names.add(m.OSVersion)
+	}
 	if a := m.Marks.Report.Available; a != m.OSVersion {
-		v.names.add(a)
+		v.names.add(seenAs(a))
 	}
 }
 
 func (v *survey) countStaging(m *member) {
 	switch {
 	// An attempt on a node that isn't managed any more has no deadline: it would keep its place for ever.
-	case m.Phase() != intent.PhaseStaging, m.Interface != fleet.InterfaceUpdateAPI, m.StuckStaging():
+	case m.Phase() != intent.PhaseStaging, !m.Interface.Known(), m.StuckStaging():
 	case m.Marks.Intent.Action == marker.ActionConfirmUpdate:
 		asked, end := m.JustAsked()
 		v.wakeAt(end)

@@ -14,12 +14,21 @@ func (p *planner) version(version string) *check.Version {
 	v := p.versions[version]
 	if v == nil {
 		known := check.Known{Failed: p.failed[version], Limit: p.failedLimit(), Acknowledged: p.Acknowledged[version]}
-		known.Since, known.Seen = p.FirstSeen[version]
-		known.Witnessed = !known.Seen && p.witnessed(version)
-		v = check.Judge(version, &p.set.Versions, known, p.Now)
+		seen := seenAs(version)
+		known.Since, known.Seen = p.FirstSeen[seen]
+		known.Witnessed = !known.Seen && p.witnessed(seen)
+		v = check.Judge(version, versionsOf(version, &p.set), known, p.Now)
 		p.versions[version] = v
 	}
 	return v
+}
+
+// seenAs is how a version's age is kept: a plan's target doesn't get younger by a change of its template.
+func seenAs(version string) string {
+	if target := marker.PlanTargetOf(version); target != "" && target != marker.ContentTarget {
+		return marker.PlanVersion(marker.PlanOf(version), target, "")
+	}
+	return version
 }
 
 // failedLimit is on how many nodes a version fails before nothing starts for it.
@@ -90,7 +99,8 @@ func (p *planner) witnessed(version string) bool {
 	if count == nil {
 		return false
 	}
-	if *count >= witnesses {
+	// The policy itself names the target of a plan.
+	if *count >= witnesses || marker.PlanOf(version) != "" {
 		return true
 	}
 	could := 0

@@ -38,6 +38,7 @@ type acknowledgeOptions struct {
 
 func (p *plugin) acknowledge(ctx context.Context, o *acknowledgeOptions, version string) error {
 	switch {
+	case marker.ValidPlanVersion(version):
 	case !marker.ValidVersion(version):
 		return errors.Errorf("%q is not a version: give one such as 1.51.0", version)
 	case strings.Contains(version, "+"):
@@ -47,7 +48,7 @@ func (p *plugin) acknowledge(ctx context.Context, o *acknowledgeOptions, version
 	if err != nil {
 		return err
 	}
-	key := configKey{p.namespace(), kube.AcknowledgedConfigMap, version}
+	key := configKey{p.namespace(), kube.AcknowledgedConfigMap, marker.VersionKey(version)}
 	if o.remove {
 		removed, err := key.remove(ctx, client, &o.dryRun)
 		if err != nil {
@@ -66,7 +67,7 @@ func (p *plugin) acknowledge(ctx context.Context, o *acknowledgeOptions, version
 		}
 	}
 	changed, err := key.change(ctx, client, &o.dryRun, func(data map[string]string) (*string, error) {
-		if _, stands := data[version]; stands {
+		if _, stands := data[marker.VersionKey(version)]; stands {
 			return nil, nil
 		}
 		// The key counts; its value is only shown.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 )
 
@@ -102,7 +103,7 @@ func printStarts(p *plan.Plan, t *table, wide bool) {
 		if d == nil {
 			d = &plan.Decision{}
 		}
-		row := []string{strconv.Itoa(order), s.Node, d.Group, string(s.Act), d.Version, d.Target}
+		row := []string{strconv.Itoa(order), s.Node, d.Group, string(s.Act), marker.ShortVersion(d.Version), marker.ShortVersion(d.Target)}
 		if wide {
 			row = append(row, string(s.Reason))
 		}
@@ -130,7 +131,7 @@ func printWaits(p *plan.Plan, t *table, wide bool) {
 		}
 		row := []string{d.Node, d.Group, string(d.Phase)}
 		if wide {
-			row = append(row, d.Version, d.Target)
+			row = append(row, marker.ShortVersion(d.Version), marker.ShortVersion(d.Target))
 		}
 		t.row(append(row, coming(p.Time, d.NotBefore), string(d.Reason), d.Message.String())...)
 	}

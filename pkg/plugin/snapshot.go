@@ -60,13 +60,20 @@ func (s *snapshot) status(n *fleet.Node) Status {
 		Ready: n.Ready, Cordoned: n.Unschedulable, OSVersion: n.OSVersion, BootID: n.BootID, AgentReady: n.AgentReady,
 		Answer: m.Report.Answer(m.Intent.ID), Message: m.Report.Message, Failure: m.Failure,
 	}
+	if n.Info != nil {
+		// What it runs by its plans only the plan says: the marks tell of the plan that is under way.
+		out.OSVersion = n.Info.OSImage
+		if out.Version == "" {
+			out.Version = n.Info.Kubelet
+		}
+	}
 	if s.policy != nil {
 		out.Group = s.policy.GroupOf(n.Labels)
 	}
 	switch {
 	case out.WaitingFor.Reason == plan.ReasonLost:
 		out.Phase = intent.PhaseLost
-	case out.Phase == intent.PhaseWaiting && out.WaitingFor.Reason == "" && out.Target == "" && out.AgentReady && out.Answer == marker.StateReady:
+	case n.Info == nil && out.Phase == intent.PhaseWaiting && out.WaitingFor.Reason == "" && out.Target == "" && out.AgentReady && out.Answer == marker.StateReady:
 		out.Phase = intent.PhaseUpToDate
 	}
 	if m.Paused {
@@ -98,7 +105,7 @@ func target(n *fleet.Node) string {
 	switch {
 	case m.Intent.Target != "":
 		return m.Intent.Target
-	case m.Report.Available != m.Report.Current:
+	case n.Info == nil && m.Report.Available != m.Report.Current:
 		return m.Report.Available
 	}
 	return ""

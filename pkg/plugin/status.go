@@ -196,7 +196,7 @@ func (o *statusOptions) header() []string {
 }
 
 func (o *statusOptions) row(now time.Time, s *Status) []string {
-	r := []string{s.Node, s.Group, string(s.Phase), s.Version, s.Target, age(now, s.Since)}
+	r := []string{s.Node, s.Group, string(s.Phase), marker.ShortVersion(s.Version), marker.ShortVersion(s.Target), age(now, s.Since)}
 	if o.wide() {
 		boot, _, _ := strings.Cut(s.BootID, "-")
 		failures, after := "0", ""

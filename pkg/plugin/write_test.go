@@ -230,6 +230,12 @@ func TestAcknowledge(t *testing.T) {
 	got.is(t, "configmap/update-acknowledged 1.51.0 not acknowledged any more\n")
 	assert.DeepEqual(t, writes(got), []string{"PATCH update-acknowledged"})
 	assert.DeepEqual(t, versions(), []string{"1.52.0-rc.1"})
+	const planned, key = "k3s/v1.36.3+k3s1#0123456789abcdef", "k3s_2Fv1.36.3_2Bk3s1_230123456789abcdef"
+	c.run("acknowledge", planned, "--force").is(t, "configmap/update-acknowledged "+planned+" acknowledged\n")
+	assert.DeepEqual(t, versions(), []string{"1.52.0-rc.1", key})
+	c.run("acknowledge", planned, "--force").is(t, "configmap/update-acknowledged unchanged\n")
+	c.run("acknowledge", planned, "--remove").is(t, "configmap/update-acknowledged "+planned+" not acknowledged any more\n")
+	assert.DeepEqual(t, versions(), []string{"1.52.0-rc.1"})
 	c.run("acknowledge", "latest").fails(t, `"latest" is not a version: give one such as 1.51.0`)
 	c.run("acknowledge", "1.51.0+build").fails(t, `version "1.51.0+build" has build metadata, which a ConfigMap can't hold as a key`)
 	c.run("acknowledge").fails(t, "name a version; see 'kubectl bottlerocket acknowledge --help'")

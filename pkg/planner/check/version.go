@@ -1,6 +1,7 @@
 package check
 
 import (
+	"strings"
 	"time"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
@@ -34,10 +35,14 @@ func Judge(version string, r *policy.Versions, k Known, now time.Time) *Version 
 }
 
 func denied(version string, r *policy.Versions, k Known) plan.Refusal {
+	ranged := version
+	if target := marker.PlanTargetOf(version); target != "" {
+		ranged = strings.TrimPrefix(target, "v")
+	}
 	switch {
-	case r.Deny != nil && r.Deny.Contains(version):
+	case r.Deny != nil && r.Deny.Contains(ranged):
 		return plan.Refuse(plan.ReasonVersionDenied, plan.Messagef("the policy denies %s: versions.deny has %s", version, r.Deny))
-	case r.Allow != nil && !r.Allow.Contains(version):
+	case r.Allow != nil && !r.Allow.Contains(ranged):
 		return plan.Refuse(plan.ReasonVersionDenied, plan.Messagef("the policy does not allow %s: versions.allow has %s", version, r.Allow))
 	case r.Hold != "" && marker.CompareVersions(version, r.Hold) != 0:
 		return plan.Refuse(plan.ReasonHeldAtVersion, plan.Messagef("the policy holds the fleet at %s, and %s is offered", r.Hold, version))
@@ -49,8 +54,13 @@ func denied(version string, r *policy.Versions, k Known) plan.Refusal {
 
 // Stop is what an administrator reads of a version that failed on too many nodes.
 func Stop(version string, failed, limit int) plan.Message {
+	name := version
+	if marker.PlanOf(version) != "" {
+		// A shell would take it apart at a space.
+		name = "'" + strings.ReplaceAll(version, "'", `'\''`) + "'"
+	}
 	return plan.Messagef("%s failed on %d nodes, and nothing starts for a version that failed on %d: "+
-		"the rollout goes on with a newer version, or after `kubectl bottlerocket acknowledge %[1]s`", version, failed, limit).Dated()
+		"the rollout goes on with a newer version, or after `kubectl bottlerocket acknowledge %s`", version, failed, limit, name).Dated()
 }
 
 func young(version string, minAge time.Duration, k Known, now time.Time) plan.Refusal {

@@ -22,21 +22,24 @@ type Wave struct {
 }
 
 func (w *Wave) has(version string) bool {
+	if marker.PlanOf(w.Version) != "" {
+		return marker.PlanHas(version, w.Version) && (!w.Down || marker.PlanHas(w.Version, version))
+	}
 	c := marker.CompareVersions(version, w.Version)
 	return c == 0 || c > 0 && !w.Down
 }
 
 // HeldUp says why a node of a group that goes first holds the others up. What a node runs is what its kubelet reports:
 // what an agent says moves nothing but its own node.
-func (w *Wave) HeldUp(v *lifecycle.View, group string) plan.Refusal {
+func (w *Wave) HeldUp(v *lifecycle.View, runs, group string) plan.Refusal {
 	refuse := func(format string, args ...any) plan.Refusal {
 		return plan.Refuse(plan.ReasonAfterGroup, plan.Messagef("waits for group %s: "+format, append([]any{group, v.Name, w.Version}, args...)...).Dated())
 	}
 	r := &v.Marks.Report
 	switch {
-	case v.OSVersion != r.Current && r.Current != "" && w.has(r.Current) && !w.has(v.OSVersion):
+	case runs != r.Current && r.Current != "" && w.has(r.Current) && !w.has(runs):
 		return refuse("of %s only the agent, not the kubelet, reports %s")
-	case len(v.Problems) > 0 || !w.has(v.OSVersion):
+	case len(v.Problems) > 0 || !w.has(runs):
 		return refuse("%s does not run %s yet")
 	case v.Disrupted() || v.Phase() == intent.PhaseResetting || !v.Ready:
 		return refuse("%s is not back in service with %s yet")
@@ -70,9 +73,12 @@ func (w *Wave) since(v *lifecycle.View) time.Time {
 }
 
 // NoNode says why a group that has no node holds the others up: it shows nothing of a version.
-func NoNode(group string, members int) plan.Refusal {
-	if members == 0 {
+func NoNode(group string, members int, planned bool) plan.Refusal {
+	switch {
+	case members == 0:
 		return plan.Refuse(plan.ReasonAfterGroup, plan.Messagef("waits for group %s: it has no node", group).Dated())
+	case planned:
+		return plan.Refuse(plan.ReasonAfterGroup, plan.Messagef("waits for group %s: plans update all of its nodes", group).Dated())
 	}
 	return plan.Refuse(plan.ReasonAfterGroup,
 		plan.Messagef("waits for group %s: all of its nodes are leaving the cluster", group).Dated())

@@ -54,7 +54,7 @@ func TestWave(t *testing.T) {
 		n := &fleet.Node{Name: "a", OSVersion: tc.runs, Ready: true, Created: now.Add(-tc.created)}
 		n.Marks.Report.Current, n.Marks.History = tc.says, tc.history
 		w := check.Wave{Version: v2, Soak: time.Hour, Seen: tc.known != 0, Since: now.Add(-tc.known)}
-		r := w.HeldUp(&lifecycle.View{Node: n, Now: now, Settings: &set, Rules: &set.Rules}, "canary")
+		r := w.HeldUp(&lifecycle.View{Node: n, Now: now, Settings: &set, Rules: &set.Rules}, n.OSVersion, "canary")
 		got := ""
 		if r.Refuses() {
 			got = r.Message.String()
@@ -74,9 +74,9 @@ func TestWave(t *testing.T) {
 		set := policy.DefaultSettings()
 		n := &fleet.Node{Name: "a", OSVersion: v2, Ready: true, Created: now.Add(-time.Hour)}
 		change(n)
-		r := (&check.Wave{Version: v2}).HeldUp(&lifecycle.View{Node: n, Now: now, Settings: &set, Rules: &set.Rules}, "canary")
+		r := (&check.Wave{Version: v2}).HeldUp(&lifecycle.View{Node: n, Now: now, Settings: &set, Rules: &set.Rules}, n.OSVersion, "canary")
 		assert.Equal(t, r.Message.String(), "waits for group canary: a "+strings.TrimSpace(what))
 	}
-	assert.Equal(t, check.NoNode("canary", 0).Message.String(), "waits for group canary: it has no node")
-	assert.Equal(t, check.NoNode("canary", 1).Message.String(), "waits for group canary: all of its nodes are leaving the cluster")
+	assert.Equal(t, check.NoNode("canary", 0, false).Message.String(), "waits for group canary: it has no node")
+	assert.Equal(t, check.NoNode("canary", 1, false).Message.String(), "waits for group canary: all of its nodes are leaving the cluster")
 }

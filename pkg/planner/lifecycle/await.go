@@ -58,7 +58,7 @@ func noteWorkloads(in *Input) Next {
 	}
 	r := plan.ReasonDraining
 	if in.LeftInPlace() {
-		r = plan.ReasonSingleNode
+		r, _ = in.inPlace()
 	}
 	found, next := in.check(plan.LiveCheck{For: fleet.CheckBaseline}, time.Time{}, r)
 	if found == nil || len(found.Workloads) == 0 {

@@ -41,6 +41,7 @@ func (v *View) keep() *change {
 		c.Marks.Failure = &copied
 	}
 	c.Marks.History = slices.Clone(v.Marks.History)
+	c.Marks.PlanDone = maps.Clone(v.Marks.PlanDone)
 	return c
 }
 
@@ -51,6 +52,7 @@ func (v *View) begin(a marker.Action, until time.Duration, waiting plan.Reason, 
 	i.ID, i.Action = v.newID(), a
 	i.Time = v.Now.Truncate(time.Second)
 	i.Until = i.Time.Add(until)
+	i.Template = ""
 	c.wait(waiting, message)
 	return c
 }
@@ -58,7 +60,7 @@ func (v *View) begin(a marker.Action, until time.Duration, waiting plan.Reason, 
 // stabilize ends an attempt that changed nothing, or begins the first intent.
 func (v *View) stabilize() *change {
 	c := v.begin(marker.ActionStabilize, v.Settings.Deadlines.Staging, "", "")
-	c.Marks.Intent.Target, c.Marks.Intent.RebootFrom = "", ""
+	c.endTarget()
 	c.Marks.Waiting = nil
 	return c
 }
@@ -95,18 +97,32 @@ func (c *change) wait(r plan.Reason, message string) {
 func (c *change) cordon(workloads map[string]int) {
 	c.Marks.Intent.RebootFrom = c.v.BootID
 	c.Marks.Disruption = &marker.Disruption{Since: *c.v.moment(), WasUnschedulable: c.v.Unschedulable, Workloads: workloads}
-	c.exclude()
 	c.protect()
+	if c.v.cordons() {
+		c.takeOut()
+	}
+}
+
+// takeOut keeps new pods and load balancers away from the node.
+func (c *change) takeOut() {
+	c.exclude()
 	if !c.v.Unschedulable {
 		c.Unschedulable = new(true)
 	}
+}
+
+// endTarget removes what the attempt was about.
+func (c *change) endTarget() {
+	i := &c.Marks.Intent
+	i.Target, i.RebootFrom, i.Template = "", "", ""
+	c.Marks.Plan = nil
 }
 
 // uncordon takes the operator's own cordon back and leaves every other. While the soak runs the operator's is taken
 // back already, so one that stands then is another's. Load balancers may have the node back too.
 func (c *change) uncordon() {
 	c.include()
-	if d := c.v.Marks.Disruption; d != nil && !d.WasUnschedulable && d.Soak == nil && c.v.Unschedulable {
+	if d := c.v.Marks.Disruption; d != nil && !d.WasUnschedulable && d.Soak == nil && c.v.Unschedulable && c.v.cordons() {
 		c.Unschedulable = new(false)
 	}
 }
@@ -148,11 +164,12 @@ func (c *change) succeed(r plan.Reason) {
 	c.end(marker.OutcomeUpdated, r)
 }
 
+// remembered returns the versions with one more, which comes last wherever it was.
 func remembered(versions []string, version string) []string {
-	if version == "" || slices.Contains(versions, version) {
+	if version == "" {
 		return versions
 	}
-	versions = append(versions, version)
+	versions = append(slices.DeleteFunc(versions, func(v string) bool { return v == version }), version)
 	return versions[max(0, len(versions)-maxFailedVersions):]
 }
 
@@ -198,7 +215,7 @@ func (v *View) abandon(r plan.Reason, message string, o marker.Outcome) Next {
 	c.uncordon()
 	c.endProtection()
 	c.endHooks()
-	c.Marks.Intent.Target, c.Marks.Intent.RebootFrom = "", ""
+	c.endTarget()
 	c.Marks.Disruption = nil
 	return v.do(intent.ActAbandon, r, message, c).freeing(v.Disrupted() || v.Slot)
 }

@@ -23,8 +23,12 @@ func draining(in *Input) Next {
 // rebootedEarly takes a reboot after the cordon for the one that would be asked for, whatever caused it: the agent's
 // answer says what came of it.
 func rebootedEarly(in *Input) Next {
-	if !in.rebooted() {
+	switch {
+	case !in.rebooted():
 		return Next{}
+	case in.Marks.Plan != nil:
+		// Nothing of the plan was done by then, and its pod is for the boot that is over.
+		return in.abandon(plan.ReasonRebootedEarly, "the node rebooted after its cordon, before its plan ran", marker.OutcomeAbandoned)
 	}
 	return in.askReboot(plan.LookNone, plan.ReasonRebootedEarly, "the node rebooted after its cordon, before it was asked to")
 }
@@ -32,7 +36,7 @@ func rebootedEarly(in *Input) Next {
 // uncordonedOrPaused abandons an attempt that the node's user ends.
 func uncordonedOrPaused(in *Input) Next {
 	switch {
-	case !in.Unschedulable:
+	case !in.Unschedulable && in.cordons():
 		return in.abandon(plan.ReasonUncordonedByUser, "a user uncordoned the node", marker.OutcomeUncordoned)
 	case in.Marks.Paused:
 		return in.abandon(plan.ReasonPaused, "paused: "+orNoReason(in.Marks.PausedReason), marker.OutcomeAbandoned)
@@ -95,7 +99,14 @@ func rebootEmptied(in *Input) Next {
 
 // askReboot asks the agent to activate the target and to reboot.
 func (in *Input) askReboot(before plan.Look, r plan.Reason, message string) Next {
-	c := in.begin(marker.ActionRebootUpdate, in.Settings.Deadlines.Reboot, plan.ReasonRebooting, "the agent activates the update and reboots")
+	within, waits := in.Settings.Deadlines.Reboot, "the agent activates the update and reboots"
+	if in.Marks.Plan != nil {
+		within, waits = actFor, "the runner runs the pod of the plan"
+	}
+	c := in.begin(marker.ActionRebootUpdate, within, plan.ReasonRebooting, waits)
+	if p := in.Marks.Plan; p != nil {
+		c.Marks.Intent.Template = p.Apply
+	}
 	c.endHooks()
 	if until := &c.Marks.Intent.Until; !in.Closes.IsZero() && in.Closes.Before(*until) && !in.rebooted() {
 		// Also if no controller is there to take it back then.
@@ -309,6 +320,9 @@ func awaitAgentInPlace(in *Input) Next {
 }
 
 func rebootInPlace(in *Input) Next {
+	if in.planLeavesInPlace() {
+		return in.askReboot(plan.LookNone, plan.ReasonRebootRequested, in.leftInPlace())
+	}
 	return in.askReboot(plan.LookAlone, plan.ReasonSingleNode, inPlaceMessage)
 }
 

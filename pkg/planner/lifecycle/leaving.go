@@ -19,7 +19,7 @@ func leaving(in *Input) Next {
 			return next
 		}
 	}
-	if !in.Disrupted() && !in.Slot && in.AgentPod {
+	if !in.Disrupted() && !in.Slot && in.AgentPod && !in.Labelled() {
 		return in.stay(plan.ReasonLabelRemoved, plan.Messagef("the label is gone; the agent's pod has not left yet"))
 	}
 	if !in.Marked() && in.Slot && in.freedByLook() {

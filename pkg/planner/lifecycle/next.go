@@ -3,7 +3,6 @@ package lifecycle
 import (
 	"time"
 
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
@@ -17,7 +16,8 @@ type Input struct {
 	// Closes is when the window that is open closes, where the policy then returns what has not begun to reboot; zero if
 	// never.
 	Closes time.Time
-	// AgentsReady: an agent is Ready on some node. Where none is, the proxies are away, and no node is to blame.
+	// AgentsReady: an agent is Ready on some node, or for a node of plans, a runner. Where none is, the proxies or the
+	// runner are away, and no node is to blame.
 	AgentsReady bool
 	// OthersOut: another node is out of service, and it may be there that a workload's pods are missing.
 	OthersOut bool
@@ -61,8 +61,10 @@ func Of(in *Input) Next {
 		return leaving(in)
 	case m.Retry:
 		return retry(in)
-	case in.Interface != fleet.InterfaceUpdateAPI && !in.Disrupted():
+	case !in.Interface.Known() && !in.Disrupted():
 		return first(in, fence, unsupported)
+	case in.otherInterface():
+		return leaving(in)
 	}
 	switch phase {
 	case intent.PhaseNew:
@@ -258,7 +260,7 @@ func retry(in *Input) Next {
 }
 
 func unsupported(in *Input) Next {
-	return in.stay(plan.ReasonInterfaceUnsupported, plan.Messagef("labelled for interface %q, which is not known: label it %s=2.0.0",
+	return in.stay(plan.ReasonInterfaceUnsupported, plan.Messagef("labelled for interface %q, which is not known: label it %s=2.0.0, or plan",
 		string(in.Interface), marker.KeyInterfaceVersion))
 }
 

@@ -11,10 +11,10 @@ import (
 // rebooting is the next step of a node whose agent was asked to reboot. Before the agent says busy the intent can be
 // taken back; after it only the boot ID, or the agent's own late error, decides.
 func rebooting(in *Input) Next {
-	if intent.PointOfNoReturn(in.Marks) || in.rebooted() {
+	if intent.PointOfNoReturn(in.Marks) || in.rebooted() && in.Marks.Plan == nil {
 		return first(in, lostInReboot, awaitReboot)
 	}
-	return first(in, uncordonedOrPaused, recallReboot, agentLost, rebootOverdue, awaitAgent)
+	return first(in, rebootedEarly, uncordonedOrPaused, recallReboot, agentLost, rebootOverdue, awaitAgent)
 }
 
 // recallReboot abandons an attempt that the policy ends.
@@ -28,16 +28,22 @@ func recallReboot(in *Input) Next {
 }
 
 func rebootOverdue(in *Input) Next {
-	d := in.deadline(in.Marks.Intent.Time, in.Settings.Deadlines.Reboot)
+	within := in.beginTime()
+	d := in.deadline(in.Marks.Intent.Time, within)
 	if !d.passed {
 		return none(d.again)
 	}
-	return in.abandon(plan.ReasonRebootDeadline, fmt.Sprintf("the agent did not begin the reboot within %s", in.Settings.Deadlines.Reboot), marker.OutcomeFailed)
+	return in.abandon(plan.ReasonRebootDeadline, fmt.Sprintf("the agent did not begin the reboot within %s", within), marker.OutcomeFailed)
 }
 
 func awaitAgent(in *Input) Next {
 	target := in.Marks.Intent.Target
-	if !in.AgentReady {
+	switch {
+	case in.Marks.Plan != nil && !in.AgentReady:
+		return in.wait(intent.PhaseRebooting, plan.ReasonAgentNotReady, plan.Messagef("to run %s; no runner is Ready", target))
+	case in.Marks.Plan != nil:
+		return in.wait(intent.PhaseRebooting, plan.ReasonRebooting, plan.Messagef("the runner was asked to run %s", target))
+	case !in.AgentReady:
 		return in.wait(intent.PhaseRebooting, plan.ReasonAgentNotReady, plan.Messagef("drained, to reboot into %s; no agent pod is Ready on the node", target))
 	}
 	return in.wait(intent.PhaseRebooting, plan.ReasonRebooting, plan.Messagef("the agent was asked to reboot into %s", target))
@@ -57,6 +63,9 @@ func awaitReboot(in *Input) Next {
 	if in.says(marker.StateBusy, marker.ReasonRepositoryUnavailable) && m.Report.ActivatedID != m.Intent.ID {
 		return in.wait(intent.PhaseRebooting, plan.ReasonRebooting,
 			plan.Messagef("the agent activates %s again and again, since the host says: %s", m.Intent.Target, m.Report.Message).Dated())
+	}
+	if m.Plan != nil {
+		return in.wait(intent.PhaseRebooting, plan.ReasonRebooting, plan.Messagef("the pod of the plan runs for %s", m.Intent.Target))
 	}
 	return in.wait(intent.PhaseRebooting, plan.ReasonRebooting, plan.Messagef("the host reboots into %s", m.Intent.Target))
 }

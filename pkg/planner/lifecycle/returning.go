@@ -14,10 +14,17 @@ func returning(in *Input) Next {
 	m := &in.Marks
 	failed := in.answer() == marker.StateError
 	switch {
-	case failed && in.inOldBoot():
-		return in.abandon(plan.ReasonRebootFailed, m.Report.Message, marker.OutcomeFailed)
+	case failed && in.untouched():
+		switch {
+		case m.Plan == nil:
+			return in.abandon(plan.ReasonRebootFailed, m.Report.Message, marker.OutcomeFailed)
+		case in.withdrawn():
+			// The runner, which looks live, may have refused for that very reason.
+			return in.abandon(plan.ReasonOfferWithdrawn, withdrawn(m), marker.OutcomeAbandoned)
+		}
+		return in.abandon(plan.ReasonPodRefused, m.Report.Message, marker.OutcomeFailed)
 	case in.confirmed() && in.Ready && (failed || m.Report.Current == m.Intent.Target):
-		return first(in, awaitPodsBack, awaitUncordonHooks, uncordon)
+		return first(in, awaitApplied, awaitPodsBack, awaitUncordonHooks, uncordon)
 	}
 	return first(in, lostInReboot, awaitReturn)
 }
@@ -27,13 +34,13 @@ func awaitPodsBack(in *Input) Next { return in.awaitPodsOnNode(time.Time{}) }
 // uncordon lets the node serve again, asks for fresh facts and begins the soak, in one patch.
 func uncordon(in *Input) Next {
 	target := in.Marks.Intent.Target
-	c := in.begin(marker.ActionStabilize, in.Settings.Deadlines.Staging, plan.ReasonSoaking, "Ready on its new boot; the soak runs")
+	c := in.begin(marker.ActionStabilize, in.Settings.Deadlines.Staging, plan.ReasonSoaking, in.back()+"; the soak runs")
 	c.uncordon()
 	c.endHooks()
 	d := c.Marks.Disruption
 	d.Ready, d.Soak, d.Returned = in.ReadySince, in.moment(), in.moment()
 	if in.answer() != marker.StateError {
-		return in.do(intent.ActReturn, plan.ReasonUncordoned, "Ready on its new boot with "+target, c)
+		return in.do(intent.ActReturn, plan.ReasonUncordoned, in.back()+" with "+target, c)
 	}
 	r, blamed := in.cameBack()
 	message := in.Marks.Report.Message
@@ -49,6 +56,8 @@ func (v *View) cameBack() (r plan.Reason, blamed bool) {
 	switch m := &v.Marks; {
 	case v.OSVersion == m.Intent.Target:
 		return plan.ReasonHostError, false
+	case m.Plan != nil:
+		return v.planFailed()
 	case m.Report.ActivatedID != m.Intent.ID:
 		return plan.ReasonRebootedEarly, false
 	}
@@ -63,7 +72,7 @@ func awaitReturn(in *Input) Next {
 func (v *View) returnAwaited() string {
 	m := &v.Marks
 	switch {
-	case v.BootID == m.Intent.RebootFrom || v.BootID == "":
+	case v.mustReboot() && v.BootID == m.Intent.RebootFrom || v.BootID == "":
 		return "the kubelet has not reported the new boot yet"
 	case v.BootID != m.Report.BootID:
 		return "agent and kubelet do not name the same boot yet"

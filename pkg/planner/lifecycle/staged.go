@@ -92,7 +92,8 @@ func (v *View) doubtful() bool {
 	if v.Marks.Intent.Action == marker.ActionConfirmUpdate {
 		after = confirmFor
 	}
-	return v.Marks.Report.Protocol >= confirmProtocol && v.Now.Sub(v.Marks.Intent.Time) > after
+	// What a plan prepares is asked of no repository.
+	return v.Marks.Plan == nil && v.Marks.Report.Protocol >= confirmProtocol && v.Now.Sub(v.Marks.Intent.Time) > after
 }
 
 // JustAsked reports whether a node that is asked to confirm what is staged may keep its place, and until when.
@@ -119,7 +120,7 @@ func (v *View) cordon() Next {
 	c.cordon(v.workloadsSeen())
 	c.wait(plan.ReasonDraining, "the node's pods are being evicted")
 	if v.LeftInPlace() {
-		c.wait(plan.ReasonSingleNode, inPlaceMessage)
+		c.wait(v.inPlace())
 	}
 	next := v.do(intent.ActCordon, plan.ReasonCordoned, plan.TakenOut(v.Marks.Intent.Target), c)
 	if next.Step != nil {

@@ -12,8 +12,15 @@ import (
 // stage begins an attempt: the agent is asked to stage what its host is offered.
 func (v *View) stage() Next {
 	target := v.Marks.Report.Available
-	c := v.begin(marker.ActionPrepareUpdate, v.Settings.Deadlines.Staging, plan.ReasonStaging, "the agent stages "+target)
+	waits := "the agent stages " + target
+	if v.Wish != nil {
+		waits = preparing(target)
+	}
+	c := v.begin(marker.ActionPrepareUpdate, v.Settings.Deadlines.Staging, plan.ReasonStaging, waits)
 	c.Marks.Intent.Target, c.Marks.Intent.RebootFrom = target, ""
+	if w := v.Wish; w != nil {
+		c.Marks.Plan, c.Marks.Intent.Template = new(w.Plan), w.Prepare
+	}
 	return v.do(intent.ActStage, plan.ReasonUpdateAvailable, "stage "+target, c)
 }
 
@@ -54,6 +61,8 @@ func stagingOverdue(in *Input) Next {
 func awaitStaging(in *Input) Next {
 	m := &in.Marks
 	switch {
+	case m.Plan != nil:
+		return in.awaitPrepared()
 	case !in.AgentReady:
 		return in.wait(intent.PhaseStaging, plan.ReasonAgentNotReady,
 			plan.Messagef("to %s %s; no agent pod is Ready on the node", wanted(m), m.Intent.Target))
@@ -75,6 +84,9 @@ func awaitStaging(in *Input) Next {
 func (v *View) stagingTime() time.Duration {
 	if v.Marks.Intent.Action == marker.ActionConfirmUpdate {
 		return confirmFor
+	}
+	if p := v.Marks.Plan; p != nil && v.Marks.Intent.Template != "" {
+		return max(v.Settings.Deadlines.Staging, actFor+actGrace+p.Within())
 	}
 	return v.Settings.Deadlines.Staging
 }

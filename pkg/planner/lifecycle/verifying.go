@@ -24,10 +24,9 @@ func recordon(in *Input) Next {
 		d.Soak, d.Ready = nil, ""
 		// What stands there now is what stood there before this cordon, whatever it was before the first one.
 		d.WasUnschedulable = in.Unschedulable
-		if !in.Unschedulable {
-			c.Unschedulable = new(true)
+		if in.cordons() {
+			c.takeOut()
 		}
-		c.exclude()
 		c.wait(plan.ReasonNotReadyAfterUpdate, message)
 		return in.do(intent.ActRecordon, plan.ReasonNotReadyAfterUpdate, "not Ready after its update: cordoned again", c)
 	}
@@ -82,7 +81,7 @@ func awaitSoak(in *Input) Next {
 	if lost.passed {
 		phase = intent.PhaseLost
 	}
-	next := in.wait(phase, plan.ReasonSoaking, plan.Messagef("Ready on its new boot; the soak of %s runs", in.Rules.Soak).Until(end))
+	next := in.wait(phase, plan.ReasonSoaking, plan.Messagef("%s; the soak of %s runs", in.back(), in.soakTime()).Until(end))
 	next.Again = plan.Earliest(in.Now, next.Again, lost.again, end)
 	return next
 }
@@ -108,7 +107,7 @@ func finish(in *Input) Next {
 	c.include()
 	c.endProtection()
 	c.Marks.Disruption, c.Marks.Waiting = nil, nil
-	c.Marks.Intent.Target, c.Marks.Intent.RebootFrom = "", ""
+	c.endTarget()
 	r, message := plan.ReasonVerified, "Ready for the whole soak on the version that it ran before"
 	switch {
 	case target != "" && in.workloadsOverdue().passed:
@@ -118,6 +117,7 @@ func finish(in *Input) Next {
 	case target != "":
 		r, message = plan.ReasonUpdated, "updated to "+target
 		c.succeed(r)
+		c.planDone(target)
 	}
 	return in.do(intent.ActFinish, r, message, c).freeing(true)
 }

@@ -20,6 +20,8 @@ type View struct {
 	Rules *policy.Rules
 	// Slot: the node holds one by the controller's list.
 	Slot bool
+	// Wish is what the policy's plans want of the node; nil for a node that no plans update.
+	Wish *Wish
 	// Alone: it is the only node of its cluster, but for those that are on their way out.
 	Alone bool
 }
@@ -47,15 +49,18 @@ func (v *View) deadline(since time.Time, d time.Duration) deadline {
 }
 
 // LeftInPlace reports whether the node is updated without a drain.
-func (v *View) LeftInPlace() bool { return v.Settings.SingleNode == policy.SingleNodeAllow && v.Alone }
+func (v *View) LeftInPlace() bool {
+	return v.Settings.SingleNode == policy.SingleNodeAllow && v.Alone || v.planLeavesInPlace()
+}
 
 // rebooted reports whether the kubelet names another boot than the one to be left behind. A kubelet that names none has
 // not said so.
 func (v *View) rebooted() bool { return v.BootID != "" && v.BootID != v.Marks.Intent.RebootFrom }
 
-// confirmed reports whether agent and kubelet name the same new boot and the same version.
+// confirmed reports whether agent and kubelet name the same boot, a new one where there must be one, and the same
+// version.
 func (v *View) confirmed() bool {
-	return v.rebooted() && v.BootID == v.Marks.Report.BootID && v.OSVersion == v.Marks.Report.Current
+	return (v.rebooted() || !v.mustReboot()) && v.BootID == v.Marks.Report.BootID && v.OSVersion == v.Marks.Report.Current
 }
 
 // answer is what the node's agent says of the current intent.
@@ -68,7 +73,7 @@ func (v *View) withdrawn() bool {
 }
 
 // soaked is when the soak that runs is over.
-func (v *View) soaked() time.Time { return v.Marks.Disruption.Soak.Add(v.Rules.Soak) }
+func (v *View) soaked() time.Time { return v.Marks.Disruption.Soak.Add(v.soakTime()) }
 
 // agentPatience is how long a node that serves nothing is kept for an agent that isn't Ready. It is longer than the
 // update of the agents or of the proxies takes.
@@ -99,7 +104,7 @@ func (v *View) OutOfService() bool {
 // else.
 func (v *View) Denied() bool {
 	m := &v.Marks
-	if !v.rebooted() || !v.Ready || v.OSVersion != m.Intent.Target || v.confirmed() && v.answer() != marker.StateError {
+	if !v.rebooted() && v.mustReboot() || !v.Ready || v.OSVersion != m.Intent.Target || v.confirmed() && v.answer() != marker.StateError {
 		return false
 	}
 	d := m.Disruption
@@ -114,6 +119,9 @@ func (v *View) TriedTarget() bool { return (v.rebooted() || !v.Ready) && !v.Deni
 // may go down at any moment, whatever is written to the Node.
 func RebootBegun(n *fleet.Node) bool {
 	v := View{Node: n}
+	if n.Marks.Plan != nil {
+		return intent.PointOfNoReturn(n.Marks) && v.answer() == marker.StateBusy
+	}
 	failed := v.answer() == marker.StateError && n.Marks.Report.BootID == n.BootID
 	return intent.PointOfNoReturn(n.Marks) && !v.rebooted() && !failed
 }
@@ -143,17 +151,17 @@ func (v *View) lost() deadline {
 		if !intent.PointOfNoReturn(*m) && !v.rebooted() {
 			return deadline{}
 		}
-		return v.deadline(m.Intent.Time, d.Reboot)
+		return v.deadline(m.Intent.Time, v.actTime())
 	case intent.PhaseReturning:
 		failed := v.answer() == marker.StateError
-		if failed && v.inOldBoot() {
+		if failed && v.untouched() {
 			return deadline{}
 		}
 		switch well := v.Ready && v.confirmed() && (failed || m.Report.Current == m.Intent.Target); {
 		case !well:
-			return v.deadline(m.Intent.Time, d.Reboot+d.Return)
+			return v.deadline(m.Intent.Time, v.actTime()+d.Return)
 		case v.podsUnwell(time.Time{}):
-			return v.deadline(m.Intent.Time, d.Reboot+d.Return+v.Rules.Verify.Deadline)
+			return v.deadline(m.Intent.Time, v.actTime()+d.Return+v.Rules.Verify.Deadline)
 		}
 		return v.hookLate()
 	case intent.PhaseVerifying:
@@ -162,7 +170,7 @@ func (v *View) lost() deadline {
 		soak := m.Disruption.Soak
 		switch {
 		case !well || soak == nil || m.Disruption.Ready != v.ReadySince || v.Now.Before(v.soaked()):
-			return v.deadline(m.Intent.Time, v.Rules.Soak+d.Return)
+			return v.deadline(m.Intent.Time, v.soakTime()+d.Return)
 		case v.podsUnwell(v.soaked()):
 			return v.deadline(v.soaked(), v.Rules.Verify.Deadline)
 		}
@@ -170,6 +178,14 @@ func (v *View) lost() deadline {
 		// The host can't have begun to reboot.
 	}
 	return deadline{}
+}
+
+// untouched reports whether an attempt that its agent calls failed has left the host as it was.
+func (v *View) untouched() bool {
+	if v.Marks.Plan != nil {
+		return v.says(marker.StateError, marker.ReasonPodRefused)
+	}
+	return v.inOldBoot()
 }
 
 // inOldBoot reports whether neither agent nor kubelet has left the boot that is to be left behind.
@@ -185,6 +201,10 @@ func (v *View) lostSoon() bool { return !v.PassedOver && v.lost().over }
 // missed is what was not seen of a reboot by its deadline.
 func (v *View) missed() string {
 	switch m := &v.Marks; {
+	case !v.mustReboot() && v.Ready:
+		return "has not shown " + m.Intent.Target
+	case !v.mustReboot():
+		return "has not become Ready after its plan"
 	case !v.rebooted() && m.Report.BootID != m.Intent.RebootFrom:
 		return "is back by its agent's word, and its kubelet has not reported the new boot"
 	case !v.rebooted() && v.Ready:
@@ -314,6 +334,9 @@ func paused(v *View) plan.Refusal {
 func agentAbsent(v *View) plan.Refusal {
 	if v.AgentReady {
 		return plan.Refusal{}
+	}
+	if v.Wish != nil {
+		return plan.Refuse(plan.ReasonAgentNotReady, plan.Messagef("no runner is Ready, which carries plans out: apply docs/plans.yaml, or look at its pod"))
 	}
 	return plan.Refuse(plan.ReasonAgentNotReady, plan.Messagef("no agent pod is Ready on the node"))
 }

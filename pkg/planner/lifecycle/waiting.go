@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
@@ -27,7 +28,7 @@ func correctClock(in *Input) Next {
 
 // unfit waits with a node of which it isn't known what it could be updated to.
 func unfit(in *Input) Next {
-	return in.refusedBy(paused, notBottlerocket, agentAbsent, agentError, unreported, versionsDiffer, heldAtVersion)
+	return in.refusedBy(paused, notBottlerocket, agentAbsent, agentError, planHasNoTarget, unreported, versionsDiffer, heldAtVersion)
 }
 
 func upToDate(in *Input) Next {
@@ -35,12 +36,15 @@ func upToDate(in *Input) Next {
 		return Next{}
 	}
 	m := plan.Messagef("runs %s and nothing newer is offered", in.Marks.Report.Current)
+	if in.Wish != nil {
+		m = plan.Messagef("has what its plans want: %s", strings.Join(in.Wish.Has, ", "))
+	}
 	return Next{Phase: intent.PhaseUpToDate, Reason: plan.ReasonUpToDate, Message: m}
 }
 
 // early waits with a node that is offered a version, and by itself may not stage it yet.
 func early(in *Input) Next {
-	return in.refusedBy(lowerOffered, backingOff, tiredOfOffers, recentlyUncordoned, notReady, leavingCluster)
+	return in.refusedBy(lowerOffered, minorSkipped, noEffect, backingOff, tiredOfOffers, recentlyUncordoned, notReady, leavingCluster)
 }
 
 func (in *Input) refusedBy(checks ...plan.Check[*View]) Next {
@@ -54,7 +58,7 @@ func (in *Input) refusedBy(checks ...plan.Check[*View]) Next {
 func wantStaging(*Input) Next { return Next{Phase: intent.PhaseWaiting, Want: WantStaging} }
 
 func notBottlerocket(v *View) plan.Refusal {
-	if v.AgentReady || v.BootID == "" || v.OSVersion != "" {
+	if v.Wish != nil || v.AgentReady || v.BootID == "" || v.OSVersion != "" {
 		return plan.Refusal{}
 	}
 	return plan.Refuse(plan.ReasonInterfaceUnsupported, plan.Messagef("the kubelet reports another operating system than Bottlerocket: remove the label"))
@@ -98,13 +102,13 @@ func versionsDiffer(v *View) plan.Refusal {
 // offered reports whether the host is offered another version than it runs.
 func (v *View) offered() bool {
 	r := &v.Marks.Report
-	return r.Available != "" && r.Available != r.Current && marker.CompareVersions(r.Available, r.Current) != 0
+	return r.Available != "" && r.Available != r.Current && (v.Wish != nil || marker.CompareVersions(r.Available, r.Current) != 0)
 }
 
 // heldAtVersion is why a node waits for a version that is not offered to it yet.
 func heldAtVersion(v *View) plan.Refusal {
 	current, hold := v.Marks.Report.Current, v.Settings.Versions.Hold
-	if v.offered() || hold == "" || marker.CompareVersions(current, hold) >= 0 {
+	if v.Wish != nil || v.offered() || hold == "" || marker.CompareVersions(current, hold) >= 0 {
 		return plan.Refusal{}
 	}
 	return plan.Refuse(plan.ReasonHeldAtVersion, plan.Messagef("runs %s; the policy holds the fleet at %s, which is not offered to it yet", current, hold))
@@ -115,6 +119,9 @@ func lowerOffered(v *View) plan.Refusal { return v.Lower(v.Marks.Report.Availabl
 // Lower is why a version that is lower than the one that runs is no target.
 func (v *View) Lower(version string) plan.Refusal {
 	current := v.Marks.Report.Current
+	if v.Wish != nil {
+		return v.planLower(version)
+	}
 	if v.Settings.Versions.Downgrade || marker.CompareVersions(version, current) >= 0 {
 		return plan.Refusal{}
 	}
@@ -126,7 +133,7 @@ func (v *View) Lower(version string) plan.Refusal {
 func backingOff(v *View) plan.Refusal {
 	f, offered := v.Marks.Failure, v.Marks.Report.Available
 	if f == nil || !v.Now.Before(f.RetryAfter) || !slices.ContainsFunc(f.Versions, func(failed string) bool {
-		return marker.CompareVersions(offered, failed) <= 0
+		return offered == failed || v.Wish == nil && marker.CompareVersions(offered, failed) <= 0
 	}) {
 		return plan.Refusal{}
 	}
