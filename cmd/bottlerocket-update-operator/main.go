@@ -1,4 +1,5 @@
-// Command bottlerocket-update-operator is the whole operator in one program: the controller, the proxy, or an agent.
+// Command bottlerocket-update-operator is the whole operator in one program: the controller, the proxy, the runner, or
+// an agent.
 package main
 
 import (
@@ -18,6 +19,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/authorizer"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/controller"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plain"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/runner"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/telemetry"
 )
 
@@ -49,7 +51,7 @@ type mode struct {
 	start func(context.Context, io.Writer) error
 }
 
-var modeNames = []string{"controller", "agent", "proxy"}
+var modeNames = []string{"controller", "agent", "proxy", "runner"}
 
 func modes(getenv func(string) string) map[string]mode {
 	c := controller.DefaultOptions()
@@ -58,14 +60,16 @@ func modes(getenv func(string) string) map[string]mode {
 	a := agent.DefaultOptions()
 	a.NodeName = getenv("NODE_NAME")
 	p := authorizer.DefaultOptions()
+	r := runner.DefaultOptions()
 	if namespace := getenv("POD_NAMESPACE"); namespace != "" {
-		c.Namespace, p.Namespace = namespace, namespace
+		c.Namespace, p.Namespace, r.Namespace = namespace, namespace, namespace
 		a.ProxyServerName, p.ServerName = agent.ProxyIn(namespace), agent.ProxyIn(namespace)
 	}
 	return map[string]mode{
 		"controller": {&c, func(ctx context.Context, out io.Writer) error { return controller.Start(ctx, c, out) }},
 		"agent":      {&a, func(ctx context.Context, out io.Writer) error { return agent.Start(ctx, a, out) }},
 		"proxy":      {&p, func(ctx context.Context, out io.Writer) error { return authorizer.Start(ctx, p, out) }},
+		"runner":     {&r, func(ctx context.Context, out io.Writer) error { return runner.Start(ctx, r, out) }},
 	}
 }
 
@@ -89,7 +93,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 	err = fs.Parse(rest)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprintf(stdout, "Usage: %s -controller|-agent|-proxy [flags]\n       %s -check-policy FILE\n", name, name)
+		fmt.Fprintf(stdout, "Usage: %s -controller|-agent|-proxy|-runner [flags]\n       %s -check-policy FILE\n", name, name)
 		if ok {
 			fmt.Fprintf(stdout, "\nFlags of -%s:\n", chosen)
 		}
@@ -102,7 +106,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 	case err == nil && *check != "":
 		return checkPolicy(*check, stdout, stderr)
 	case !ok:
-		return usage(errors.New("give exactly one of -controller, -agent, -proxy"))
+		return usage(errors.New("give exactly one of -controller, -agent, -proxy, -runner"))
 	case err == nil && fs.NArg() > 0:
 		err = errors.Errorf("%q is not a flag: this command takes flags only", fs.Arg(0))
 	case err == nil:
@@ -132,7 +136,7 @@ func choose(args []string) (chosen string, rest []string, err error) {
 			rest = append(rest, arg)
 		case !on:
 		case chosen != "" && chosen != is:
-			return "", nil, errors.Errorf("-%s and -%s exclude each other: give one of -controller, -agent, -proxy", chosen, is)
+			return "", nil, errors.Errorf("-%s and -%s exclude each other: give one of -controller, -agent, -proxy, -runner", chosen, is)
 		default:
 			chosen = is
 		}

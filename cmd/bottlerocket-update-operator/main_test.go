@@ -20,7 +20,7 @@ func TestBadInput(t *testing.T) {
 		status int
 		says   string
 	}{
-		"no mode":               {nil, exitUsage, "exactly one of -controller, -agent, -proxy"},
+		"no mode":               {nil, exitUsage, "exactly one of -controller, -agent, -proxy, -runner"},
 		"two modes":             {[]string{"-agent", "--proxy"}, exitUsage, "-agent and -proxy exclude each other"},
 		"unknown flag":          {append(controller, "-frobnicate"), exitUsage, "frobnicate"},
 		"flag of another mode":  {[]string{"-agent", "-agent-selector=a"}, exitUsage, "agent-selector"},
@@ -28,6 +28,7 @@ func TestBadInput(t *testing.T) {
 		"bad duration":          {append(controller, "-lease-duration=soon"), exitUsage, "lease-duration"},
 		"setting of the policy": {append(controller, "-max-unavailable=2"), exitUsage, "max-unavailable"},
 		"lease times":           {append(controller, "-lease-duration=1s"), exitUsage, "-lease-duration must exceed"},
+		"namespace of plans":    {[]string{"-runner", "-plans-namespace=bottlerocket"}, exitUsage, "-plans-namespace"},
 		"no node name":          {[]string{"-agent", "-proxy-server=https://10.0.0.1"}, exitUsage, "node-name"},
 		"no kubeconfig":         {append(controller, "-kubeconfig=/nowhere/at/all"), exitFailed, "/nowhere/at/all"},
 		"broken kubeconfig":     {append(controller, "-kubeconfig="+broken), exitFailed, broken},
@@ -76,7 +77,7 @@ func TestVersionAndHelp(t *testing.T) {
 func TestNamespaceOfThePod(t *testing.T) {
 	env := func(name string) string { return map[string]string{"POD_NAMESPACE": "ops"}[name] }
 	for mode, want := range map[string][]string{
-		"-controller": {`(default "ops")`}, "-proxy": {`(default "ops")`, "update-operator-proxy.ops.svc"}, "-agent": {"update-operator-proxy.ops.svc"},
+		"-controller": {`(default "ops")`}, "-proxy": {`(default "ops")`, "update-operator-proxy.ops.svc"}, "-agent": {"update-operator-proxy.ops.svc"}, "-runner": {`(default "ops")`},
 	} {
 		var out, errs bytes.Buffer
 		assert.Equal(t, run(t.Context(), []string{mode, "-help"}, env, &out, &errs), exitOK)

@@ -37,12 +37,15 @@ var places = map[string]place{
 	"pkg/policy/window": {layer: layerPure},
 	"pkg/policy/file":   {layer: layerPure, beside: []string{"pkg/marker", "pkg/policy/window"}},
 
-	"pkg/agent/next": {layer: layerPure, beside: []string{"pkg/marker", "pkg/intent"}},
+	"pkg/agent/next":      {layer: layerPure, beside: []string{"pkg/marker", "pkg/intent"}},
+	"pkg/authorizer/rule": {layer: layerPure, beside: []string{"pkg/plain", "pkg/marker"}},
+	"pkg/runner/next":     {layer: layerPure, beside: []string{"pkg/marker", "pkg/fleet"}},
 
 	"pkg/connlimit": {layer: layerPure},
 	"pkg/telemetry": {layer: layerEdge},
 	"pkg/alert":     {layer: layerEdge},
 	"pkg/post":      {layer: layerEdge},
+	"pkg/channel":   {layer: layerEdge, beside: []string{"pkg/telemetry"}},
 	"pkg/drain":     {layer: layerEdge, beside: []string{"pkg/telemetry"}},
 	"pkg/kube":      {layer: layerEdge, beside: []string{"pkg/telemetry"}},
 	"pkg/platform":  {layer: layerEdge, beside: []string{"pkg/telemetry", "pkg/platform"}},
@@ -51,13 +54,15 @@ var places = map[string]place{
 	"pkg/controller": {layer: layerLoop},
 	"pkg/agent":      {layer: layerLoop},
 	"pkg/authorizer": {layer: layerLoop},
+	"pkg/runner":     {layer: layerLoop},
 	"pkg/plugin":     {layer: layerLoop},
 
 	"cmd": {layer: layerCommand},
 }
 
 // pure are the packages that decide. They get all they know as values.
-var pure = []string{"pkg/plain", "pkg/marker", "pkg/intent", "pkg/fleet", "pkg/policy", "pkg/plan", "pkg/notice", "pkg/planner", "pkg/agent/next"}
+var pure = []string{"pkg/plain", "pkg/marker", "pkg/intent", "pkg/fleet", "pkg/policy", "pkg/plan", "pkg/notice", "pkg/planner", "pkg/agent/next",
+	"pkg/authorizer/rule", "pkg/runner/next"}
 
 // pureImports is all that a pure package may import beside other pure ones.
 var pureImports = []string{
@@ -97,6 +102,8 @@ var unlinked = map[string][]string{
 	// plans by goes through budgets and checks. How one node is cleaned is in pkg/planner/lifecycle.
 	pluginCommand: {Module + "/pkg/planner/budget", Module + "/pkg/planner/check", Module + "/pkg/controller", Module + "/pkg/drain",
 		Module + "/pkg/agent", Module + "/pkg/authorizer", Module + "/pkg/platform", Module + "/dev", "k8s.io/kubectl"},
+	// The runner decides on single nodes, whatever the others do.
+	"pkg/runner": {Module + "/pkg/planner", Module + "/pkg/drain", "k8s.io/kubectl"},
 	// The proxy judges what single agents write, whatever the policy says.
 	"pkg/authorizer": {Module + "/pkg/policy", Module + "/pkg/plan", Module + "/pkg/planner", Module + "/pkg/fleet"},
 }

@@ -1,0 +1,76 @@
+package runner
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/runner/next"
+)
+
+// unknownStatus is the kubelet's reason where it doesn't know how a container ended.
+const unknownStatus = "ContainerStatusUnknown"
+
+// nodeOf is what a Node shows.
+func nodeOf(n *corev1.Node) *next.Node {
+	i := n.Status.NodeInfo
+	out := next.Node{
+		Name: n.Name, UID: string(n.UID), Labelled: fleet.InterfaceOf(n.Labels) == fleet.InterfacePlan, Unschedulable: n.Spec.Unschedulable,
+		Info:        fleet.NodeInfo{Kubelet: i.KubeletVersion, OSImage: i.OSImage, Kernel: i.KernelVersion, Runtime: i.ContainerRuntimeVersion},
+		Annotations: n.Annotations,
+	}
+	if marker.ValidToken(i.BootID) {
+		out.BootID = i.BootID
+	}
+	for _, c := range n.Status.Conditions {
+		out.Ready = out.Ready || c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	}
+	return next.NodeOf(out)
+}
+
+// podOf is what a pod shows; false: no runner made it.
+func podOf(p *corev1.Pod) (next.Pod, bool) {
+	out := next.Pod{
+		Name: p.Name, UID: string(p.UID), Plan: p.Labels[kube.PlanLabel], Intent: p.Annotations[kube.PlanIntent], NodeUID: p.Annotations[kube.PlanNodeUID],
+		Template: p.Annotations[kube.PlanTemplate], Created: p.CreationTimestamp.Time, Phase: next.Phase(p.Status.Phase), Reason: p.Status.Reason,
+		Deleting: p.DeletionTimestamp != nil, Held: slices.Contains(p.Finalizers, kube.PlanFinalizer),
+	}
+	if out.Intent == "" || out.Name != kube.PlanPodName(out.Plan, out.NodeUID, out.Intent) {
+		return next.Pod{}, false
+	}
+	for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
+		t := s.State.Terminated
+		out.Started = out.Started || s.State.Running != nil || s.RestartCount > 0 || t != nil && (!t.StartedAt.IsZero() || t.Reason == unknownStatus)
+		if t == nil {
+			continue
+		}
+		if t.FinishedAt.After(out.Ended) {
+			out.Ended = t.FinishedAt.Time
+		}
+		if t.ExitCode != 0 && out.Container == "" {
+			out.Container, out.Status, out.Signal, out.Lost = s.Name, int(t.ExitCode), int(t.Signal), t.Reason == unknownStatus
+		}
+		if len(p.Spec.Containers) > 0 && s.Name == p.Spec.Containers[0].Name {
+			out.Said = t.Message
+		}
+	}
+	if out.Over() && out.Ended.IsZero() {
+		out.Ended = changed(p)
+	}
+	return out, true
+}
+
+// changed is when the pod's state changed last, where no container tells of an end.
+func changed(p *corev1.Pod) time.Time {
+	var last time.Time
+	for _, c := range p.Status.Conditions {
+		if c.LastTransitionTime.After(last) {
+			last = c.LastTransitionTime.Time
+		}
+	}
+	return last
+}

@@ -1,0 +1,154 @@
+package runner
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
+)
+
+// planNodes selects the nodes of plans.
+const planNodes = string(marker.KeyInterfaceVersion) + "=" + string(fleet.InterfacePlan)
+
+// byNode indexes pods by the node that they are on.
+const byNode = "node"
+
+// source says what an informer watches.
+type source struct {
+	resource, namespace, selector string
+	kind                          runtime.Object
+	strip                         func(any) any
+	indexers                      cache.Indexers
+}
+
+// informer returns one that keeps of each object what strip leaves.
+func (s source) informer(client kubernetes.Interface) cache.SharedIndexInformer {
+	lw := cache.NewFilteredListWatchFromClient(client.CoreV1().RESTClient(), s.resource, s.namespace, func(o *metav1.ListOptions) { o.LabelSelector = s.selector })
+	i := cache.NewSharedIndexInformerWithOptions(cache.ToListWatcherWithWatchListSemantics(lw, client), s.kind,
+		cache.SharedIndexInformerOptions{ObjectDescription: s.resource, Indexers: s.indexers})
+	// Only an informer that runs already refuses a transform.
+	_ = i.SetTransform(func(obj any) (any, error) { return s.strip(obj), nil })
+	return i
+}
+
+// watches are all that a runner watches.
+type watches struct {
+	nodes, pods, templates, configMaps, secrets, policy, targets cache.SharedIndexInformer
+}
+
+func newWatches(client kubernetes.Interface, o Options) watches {
+	return watches{
+		nodes: source{resource: "nodes", selector: planNodes, kind: &corev1.Node{}, strip: stripNode}.informer(client),
+		pods: source{resource: "pods", namespace: o.PlansNamespace, selector: kube.PlanLabel, kind: &corev1.Pod{}, strip: stripPod,
+			indexers: cache.Indexers{byNode: nodeOfPod}}.informer(client),
+		templates:  source{resource: "podtemplates", namespace: o.PlansNamespace, kind: &corev1.PodTemplate{}, strip: stripContent}.informer(client),
+		configMaps: source{resource: "configmaps", namespace: o.PlansNamespace, kind: &corev1.ConfigMap{}, strip: stripContent}.informer(client),
+		secrets:    source{resource: "secrets", namespace: o.PlansNamespace, kind: &corev1.Secret{}, strip: stripContent}.informer(client),
+		policy:     kube.ConfigMapInformer(client, o.Namespace, kube.PolicyConfigMap),
+		targets:    kube.ConfigMapInformer(client, o.Namespace, kube.PlanTargetsConfigMap),
+	}
+}
+
+func (w *watches) all() []cache.SharedIndexInformer {
+	return []cache.SharedIndexInformer{w.nodes, w.pods, w.templates, w.configMaps, w.secrets, w.policy, w.targets}
+}
+
+func (w *watches) synced() bool {
+	for _, i := range w.all() {
+		if !i.HasSynced() {
+			return false
+		}
+	}
+	return true
+}
+
+func nodeOfPod(obj any) ([]string, error) {
+	if p, ok := obj.(*corev1.Pod); ok {
+		return []string{p.Spec.NodeName}, nil
+	}
+	return nil, nil
+}
+
+// stripNode keeps of a Node what a step is decided from.
+func stripNode(obj any) any {
+	n, ok := obj.(*corev1.Node)
+	if !ok {
+		return obj
+	}
+	out := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name, UID: n.UID, ResourceVersion: n.ResourceVersion, Annotations: own(n.Annotations),
+		Labels: map[string]string{string(marker.KeyInterfaceVersion): n.Labels[string(marker.KeyInterfaceVersion)]}}}
+	out.Spec.Unschedulable = n.Spec.Unschedulable
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			out.Status.Conditions = []corev1.NodeCondition{{Type: c.Type, Status: c.Status}}
+		}
+	}
+	i := n.Status.NodeInfo
+	out.Status.NodeInfo = corev1.NodeSystemInfo{BootID: i.BootID, KubeletVersion: i.KubeletVersion, OSImage: i.OSImage,
+		KernelVersion: i.KernelVersion, ContainerRuntimeVersion: i.ContainerRuntimeVersion}
+	return out
+}
+
+// own are the operator's annotations.
+func own(annotations map[string]string) map[string]string {
+	out := map[string]string{}
+	for k, v := range annotations {
+		if strings.HasPrefix(k, marker.Prefix) {
+			out[k] = strings.Clone(v)
+		}
+	}
+	return out
+}
+
+// stripPod keeps of a pod what podOf reads.
+func stripPod(obj any) any {
+	p, ok := obj.(*corev1.Pod)
+	if !ok {
+		return obj
+	}
+	out := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name, UID: p.UID, ResourceVersion: p.ResourceVersion,
+		Annotations: own(p.Annotations), Labels: map[string]string{kube.PlanLabel: p.Labels[kube.PlanLabel]}, Finalizers: p.Finalizers,
+		CreationTimestamp: p.CreationTimestamp, DeletionTimestamp: p.DeletionTimestamp}}
+	out.Spec.NodeName = p.Spec.NodeName
+	if len(p.Spec.Containers) > 0 {
+		out.Spec.Containers = []corev1.Container{{Name: p.Spec.Containers[0].Name}}
+	}
+	s := p.Status
+	out.Status = corev1.PodStatus{Phase: s.Phase, Reason: s.Reason, InitContainerStatuses: stripStatuses(s.InitContainerStatuses),
+		ContainerStatuses: stripStatuses(s.ContainerStatuses)}
+	for _, c := range s.Conditions {
+		out.Status.Conditions = append(out.Status.Conditions, corev1.PodCondition{Type: c.Type, LastTransitionTime: c.LastTransitionTime})
+	}
+	return out
+}
+
+func stripStatuses(all []corev1.ContainerStatus) []corev1.ContainerStatus {
+	var out []corev1.ContainerStatus
+	for _, s := range all {
+		out = append(out, corev1.ContainerStatus{Name: s.Name, State: s.State, RestartCount: s.RestartCount})
+	}
+	return out
+}
+
+// stripContent keeps of a PodTemplate, a ConfigMap or a Secret its name and what is in it.
+func stripContent(obj any) any {
+	meta := func(m metav1.ObjectMeta) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion}
+	}
+	switch o := obj.(type) {
+	case *corev1.PodTemplate:
+		return &corev1.PodTemplate{ObjectMeta: meta(o.ObjectMeta), Template: o.Template}
+	case *corev1.ConfigMap:
+		return &corev1.ConfigMap{ObjectMeta: meta(o.ObjectMeta), Data: o.Data, BinaryData: o.BinaryData}
+	case *corev1.Secret:
+		return &corev1.Secret{ObjectMeta: meta(o.ObjectMeta), Data: o.Data}
+	}
+	return obj
+}
