@@ -1,6 +1,7 @@
 #!/bin/sh
 # Takes the operator off the cluster of the current context: the controller uncordons every node, and only then is
-# what update-operator.yaml made deleted, and docs/force-drain.yaml and docs/grace-period.yaml too. It may be interrupted and run again.
+# what update-operator.yaml made deleted, and docs/force-drain.yaml, docs/grace-period.yaml and docs/plans.yaml too. It may
+# be interrupted and run again.
 set -eu
 
 kubectl=${KUBECTL:-kubectl}
@@ -70,4 +71,10 @@ while :; do
 	# A node that joins meanwhile may bring the label with it.
 	unlabel
 done
-"$kubectl" delete --ignore-not-found -f update-operator.yaml -f docs/force-drain.yaml -f docs/grace-period.yaml
+# The runner keeps pods of plans by a finalizer, and is deleted before it would let go of the last.
+pods=$("$kubectl" -n bottlerocket-plans get pods -o name)
+for pod in $pods; do
+	"$kubectl" -n bottlerocket-plans patch "$pod" --type=merge -p '{"metadata":{"finalizers":null}}'
+done
+# What has this label is needed when docs/plans.yaml is applied again: it says why.
+"$kubectl" delete --ignore-not-found -l '!bottlerocket.aws/keep' -f update-operator.yaml -f docs/force-drain.yaml -f docs/grace-period.yaml -f docs/plans.yaml

@@ -20,6 +20,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/runner"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/telemetry"
 )
 
@@ -79,8 +80,8 @@ func TestDocsAnnotations(t *testing.T) {
 }
 
 func TestDocsFlags(t *testing.T) {
-	c, p, a := controller.DefaultOptions(), authorizer.DefaultOptions(), agent.DefaultOptions()
-	for name, add := range map[string]func(*flag.FlagSet){Controller: c.AddFlags, Proxy: p.AddFlags, Agent: a.AddFlags} {
+	c, p, a, r := controller.DefaultOptions(), authorizer.DefaultOptions(), agent.DefaultOptions(), runner.DefaultOptions()
+	for name, add := range map[string]func(*flag.FlagSet){Controller: c.AddFlags, Proxy: p.AddFlags, Agent: a.AddFlags, "runner": r.AddFlags} {
 		t.Run(name, func(t *testing.T) {
 			fs := flag.NewFlagSet(name, flag.ContinueOnError)
 			add(fs)
@@ -138,6 +139,7 @@ func TestDocsMetrics(t *testing.T) {
 		Controller: func(r prometheus.Registerer) { controller.NewMetrics(r, true) },
 		Proxy:      func(r prometheus.Registerer) { authorizer.NewMetrics(r) },
 		Agent:      func(r prometheus.Registerer) { agent.NewMetrics().Register(r) },
+		"runner":   func(r prometheus.Registerer) { runner.NewMetrics(r) },
 		"all":      func(r prometheus.Registerer) { telemetry.RegisterBuildInfo(r, "") },
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -30,6 +30,8 @@ const (
 	Controller = "controller"
 	Proxy      = "proxy"
 	Agent      = "agent"
+	// Runner is in docs/plans.yaml alone.
+	Runner = "runner"
 )
 
 // Namespace is the operator's own.

@@ -135,7 +135,7 @@ func TestRights(t *testing.T) {
 			"/nodes " + nodeVerbs, "/persistentvolumeclaims get", "/pods list", "storage.k8s.io/volumeattachments list", "/pods/eviction create", "apps/daemonsets get",
 			"apps/deployments get", "apps/replicasets get", "apps/statefulsets get", "policy/poddisruptionbudgets list",
 			"bottlerocket:/configmaps create", "bottlerocket:/configmaps[update-state] get update", "bottlerocket:/pods watch",
-			"bottlerocket:/configmaps[update-acknowledged,update-pause,update-policy] list watch", "bottlerocket:/events create patch",
+			"bottlerocket:/configmaps[plan-targets,update-acknowledged,update-pause,update-policy] list watch", "bottlerocket:/events create patch",
 			"bottlerocket:coordination.k8s.io/leases create",
 			"bottlerocket:coordination.k8s.io/leases[" + kube.LeaseName + "] get update",
 			"default:/events create patch",
@@ -225,6 +225,7 @@ subjects: [{kind: ServiceAccount, name: a, namespace: s}]
 func TestPods(t *testing.T) {
 	o := load(t)
 	assert.Equal(t, len(o.Workloads()), 3)
+	o.Deployments = append(o.Deployments, plans(t).Deployments...)
 	images := map[string]bool{}
 	for _, w := range o.Workloads() {
 		t.Run(w.Component(), func(t *testing.T) {
@@ -279,7 +280,7 @@ func TestPods(t *testing.T) {
 				assert.Equal(t, p.HTTPGet.Path, path)
 				assert.Equal(t, p.HTTPGet.Port, intstr.FromString("http"))
 			}
-			assert.Equal(t, fmt.Sprintf(":%d", port(t, c, "http")), controller.DefaultOptions().ListenAddress, "all three have the same")
+			assert.Equal(t, fmt.Sprintf(":%d", port(t, c, "http")), controller.DefaultOptions().ListenAddress, "all have the same")
 			for _, m := range c.VolumeMounts {
 				assert.Assert(t, m.ReadOnly, m.Name)
 				assert.Assert(t, slices.ContainsFunc(spec.Volumes, func(v corev1.Volume) bool { return v.Name == m.Name }), m.Name)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"gotest.tools/v3/assert"
@@ -45,11 +46,12 @@ func chosen(t *testing.T, o Objects, selector *metav1.LabelSelector) []string {
 	s, err := metav1.LabelSelectorAsSelector(selector)
 	assert.NilError(t, err)
 	var out []string
-	for _, component := range []string{Agent, Controller, Proxy} {
-		if s.Matches(labels.Set(workload(t, o, component).Template.Labels)) {
-			out = append(out, component)
+	for _, w := range o.Workloads() {
+		if s.Matches(labels.Set(w.Template.Labels)) {
+			out = append(out, w.Component())
 		}
 	}
+	slices.Sort(out)
 	return out
 }
 
@@ -64,11 +66,12 @@ func ports(t *testing.T, list []networkingv1.NetworkPolicyPort) []int32 {
 	return out
 }
 
-// The optional NetworkPolicies choose the pods of update-operator.yaml, and open the ports that these listen on.
+// The optional NetworkPolicies choose the pods of update-operator.yaml and docs/plans.yaml, and open the ports that these listen on.
 func TestNetworkPolicies(t *testing.T) {
 	o := load(t)
+	o.Deployments = append(o.Deployments, plans(t).Deployments...)
 	policies := networkPolicies(t)
-	assert.Equal(t, len(policies), 3)
+	assert.Equal(t, len(policies), 4)
 	for component, p := range policies {
 		assert.Equal(t, p.Namespace, Namespace)
 		assert.DeepEqual(t, chosen(t, o, &p.Spec.PodSelector), []string{component})
@@ -86,6 +89,7 @@ func TestNetworkPolicies(t *testing.T) {
 	}
 	assert.Equal(t, len(policies[Controller].Spec.Ingress), 1)
 	assert.Equal(t, len(policies[Agent].Spec.Ingress), 1)
+	assert.Equal(t, len(policies[Runner].Spec.Ingress), 1)
 	assert.Equal(t, len(policies[Proxy].Spec.Ingress), 2)
 	https := port(t, *workload(t, o, Proxy).Container(), "https")
 	agents := policies[Proxy].Spec.Ingress[0]

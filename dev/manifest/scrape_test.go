@@ -50,7 +50,7 @@ type podMonitor struct {
 	} `json:"spec"`
 }
 
-// The optional PodMonitor chooses all pods of update-operator.yaml and the port of their metrics, and puts the labels on
+// The optional PodMonitor chooses all pods of update-operator.yaml and docs/plans.yaml, and the port of their metrics, and puts the labels on
 // that the dashboards use.
 func TestPodMonitor(t *testing.T) {
 	var m podMonitor
@@ -58,7 +58,8 @@ func TestPodMonitor(t *testing.T) {
 	assert.Equal(t, m.APIVersion+" "+m.Kind, "monitoring.coreos.com/v1 PodMonitor")
 	assert.Equal(t, m.Namespace, Namespace, "without a namespaceSelector it chooses pods of its own namespace")
 	o := load(t)
-	assert.DeepEqual(t, chosen(t, o, &m.Spec.Selector), []string{Agent, Controller, Proxy})
+	o.Deployments = append(o.Deployments, plans(t).Deployments...)
+	assert.DeepEqual(t, chosen(t, o, &m.Spec.Selector), []string{Agent, Controller, Proxy, Runner})
 	assert.Assert(t, m.Spec.ScrapeNativeHistograms && m.Spec.ScrapeClassicHistograms)
 
 	assert.Equal(t, len(m.Spec.Endpoints), 1)

@@ -50,7 +50,7 @@ esac`)
 const (
 	there    = "*'get deployment'*) echo deployment.apps/update-operator-controller ;;\n"
 	labelled = "*'get nodes -l'*) echo node/a ;;\n"
-	deletion = "delete --ignore-not-found -f update-operator.yaml -f docs/force-drain.yaml -f docs/grace-period.yaml"
+	deletion = "delete --ignore-not-found -l !bottlerocket.aws/keep -f update-operator.yaml -f docs/force-drain.yaml -f docs/grace-period.yaml -f docs/plans.yaml"
 )
 
 // Each node that is left is named with what it waits for, again when that changes; a pod on a host that is down holds
@@ -102,9 +102,18 @@ func TestUndeployRunAgain(t *testing.T) {
 	}
 }
 
+// Pods that the runner kept are let go, or the namespace of plans would never be gone.
+func TestUndeployLetsGoOfPods(t *testing.T) {
+	out, asked, err := undeploying(t, there+"*'get pods -o name'*) printf 'pod/a\npod/b\n' ;;\n", "\n")
+	assert.NilError(t, err, out)
+	n := len(asked)
+	patch := ` --type=merge -p {"metadata":{"finalizers":null}}`
+	assert.DeepEqual(t, asked[n-3:], []string{"-n " + plansNamespace + " patch pod/a" + patch, "-n " + plansNamespace + " patch pod/b" + patch, deletion})
+}
+
 // An API server that doesn't answer isn't one that has no nodes left.
 func TestUndeployDeletesNothingUnseen(t *testing.T) {
-	for _, question := range []string{"*'get nodes -l'*", "*'get deployment'*", "'label node'*"} {
+	for _, question := range []string{"*'get nodes -l'*", "*'get deployment'*", "'label node'*", "*'get pods'*"} {
 		out, asked, err := undeploying(t, question+") echo refused >&2; exit 1 ;;\n", "\n")
 		assert.ErrorContains(t, err, "exit status 1", out)
 		assert.Assert(t, !strings.HasPrefix(asked[len(asked)-1], "delete "), "%q", asked)
@@ -117,7 +126,8 @@ func TestUndeployIsAsDocumented(t *testing.T) {
 	content, err := os.ReadFile(filepath.Join(root, "dev", "undeploy.sh"))
 	assert.NilError(t, err)
 	script := string(content)
-	for _, part := range []string{`(?m)go-template='.*'$`, `wait --for=delete pod .* --timeout=\w+`} {
+	for _, part := range []string{`(?m)go-template='.*'$`, `wait --for=delete pod .* --timeout=\w+`, `-n bottlerocket-plans get pods -o name`, `--type=merge -p '.*'`,
+		`delete --ignore-not-found -l '.*?'`} {
 		find := regexp.MustCompile(part)
 		assert.Assert(t, find.MatchString(script), part)
 		assert.Equal(t, find.FindString(page(t, uninstallPage)), find.FindString(script))

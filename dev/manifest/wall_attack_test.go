@@ -51,7 +51,7 @@ func attacks(w *wall, component string) []attack {
 		return onNode(component, name, crowdedNode, types.MergePatchType, body, says)
 	}
 	long, marks := strings.Repeat("v", 4097), marker.AutoscalerMarks()
-	mine := map[string]marker.Key{Proxy: marker.KeyMessage, Controller: marker.KeyWaitingFor}[component]
+	mine := map[string]marker.Key{Proxy: marker.KeyMessage, Runner: marker.KeyBootID, Controller: marker.KeyWaitingFor}[component]
 	all := []attack{
 		merge("a foreign annotation", setAnnotation("example.com/new", "v"), "example.com/new"),
 		merge("a foreign annotation changed", setAnnotation("example.com/theirs", "v"), "example.com/theirs"),
@@ -87,7 +87,7 @@ func attacks(w *wall, component string) []attack {
 		all = append(all, merge("a value with "+name, setAnnotation(string(mine), odd), string(mine)))
 	}
 	all = append(all, wholeNode(component)...)
-	if component == Proxy {
+	if component != Controller {
 		return append(all,
 			merge("the cordon", `{"spec":{"unschedulable":true}}`, "spec"),
 			merge("the load balancers' mark", `{"metadata":{"labels":{"`+balancerLabel+`":"true"}}}`, "label"),

@@ -26,29 +26,12 @@ func holes() []hole {
 			all = append(all, hole{policy, l[0], l[1], l[2]})
 		}
 	}
-	same := func(field string) string {
-		return fmt.Sprintf("(object.metadata.?%s == oldObject.metadata.?%[1]s ? [] : ['metadata.%[1]s'])", field)
-	}
 	for _, p := range []string{"update-operator-proxy", "update-operator-controller"} {
-		add(p,
-			[3]string{"size(variables.foreign) == 0", "true", "a foreign annotation changed"},
-			[3]string{"variables.had.filter(k, !(k in variables.has))", "[]", "a foreign annotation removed"},
-			[3]string{"? [] : ['(one beside more than 1000)']) : (variables.has.filter", "? [] : []) : (variables.has.filter", "a foreign annotation among many"},
-			[3]string{" && variables.had[?'bottlerocket.aws/paused'] == variables.has[?'bottlerocket.aws/paused']", "", "a pause removed from many, for another"},
-			[3]string{"size(variables.unfit) == 0", "true", "a value with two lines"},
-			[3]string{"size(bytes(variables.has[k])) > 4096", "false", "a value without end"},
-			[3]string{`\p{S} ]`, `\p{S}\p{Cc} ]`, "a value with an escape"},
-			[3]string{`\p{S} ]`, `\p{S}\p{Cf} ]`, "a value with text turned round"},
-			[3]string{`\p{S} ]`, `\p{S}\p{Z} ]`, "a value with a line separator"},
-			[3]string{`\p{S} ]`, `\p{S}\p{C} ]`, "a value with a character of private use"},
-			[3]string{same("finalizers"), "[]", "a finalizer removed"},
-			[3]string{same("ownerReferences"), "[]", "an owner"},
-			[3]string{same("generateName"), "[]", "a name to be generated"},
-			[3]string{"['metadata.managedFields']", "[]", "the managed fields removed"},
-		)
+		add(p, nodeHoles()...)
+		add(p, [3]string{" && variables.had[?'bottlerocket.aws/paused'] == variables.has[?'bottlerocket.aws/paused']", "", "a pause removed from many, for another"})
 	}
 	add("update-operator-proxy",
-		[3]string{same("labels"), "[]", "a label"},
+		[3]string{unchanged("labels"), "[]", "a label"},
 		[3]string{"object.spec == oldObject.spec", "true", "the cordon"},
 	)
 	add("update-operator-controller",
@@ -93,6 +76,30 @@ func holes() []hole {
 		add(creationPolicy, [3]string{"['" + odd[0] + "']", "[]", "an Event with " + odd[1]})
 	}
 	return all
+}
+
+// unchanged is how policies compare a field of metadata.
+func unchanged(field string) string {
+	return fmt.Sprintf("(object.metadata.?%s == oldObject.metadata.?%[1]s ? [] : ['metadata.%[1]s'])", field)
+}
+
+// nodeHoles are those that the policies about Nodes of all accounts can have.
+func nodeHoles() [][3]string {
+	return [][3]string{
+		{"size(variables.foreign) == 0", "true", "a foreign annotation changed"},
+		{"variables.had.filter(k, !(k in variables.has))", "[]", "a foreign annotation removed"},
+		{"? [] : ['(one beside more than 1000)']) : (variables.has.filter", "? [] : []) : (variables.has.filter", "a foreign annotation among many"},
+		{"size(variables.unfit) == 0", "true", "a value with two lines"},
+		{"size(bytes(variables.has[k])) > 4096", "false", "a value without end"},
+		{`\p{S} ]`, `\p{S}\p{Cc} ]`, "a value with an escape"},
+		{`\p{S} ]`, `\p{S}\p{Cf} ]`, "a value with text turned round"},
+		{`\p{S} ]`, `\p{S}\p{Z} ]`, "a value with a line separator"},
+		{`\p{S} ]`, `\p{S}\p{C} ]`, "a value with a character of private use"},
+		{unchanged("finalizers"), "[]", "a finalizer removed"},
+		{unchanged("ownerReferences"), "[]", "an owner"},
+		{unchanged("generateName"), "[]", "a name to be generated"},
+		{"['metadata.managedFields']", "[]", "the managed fields removed"},
+	}
 }
 
 // in is the policy with the hole, for the account of a namespace of its own.

@@ -1,8 +1,10 @@
 package manifest
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"reflect"
@@ -12,6 +14,7 @@ import (
 	"time"
 
 	"gotest.tools/v3/assert"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,6 +23,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/controlplane"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube/access"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 )
@@ -63,17 +67,7 @@ func TestWallKnowsAllKeys(t *testing.T) {
 		{0, "known", names(marker.WriterAgent)},
 		{1, "own", names(marker.WriterController)}, {1, "agents", names(marker.WriterAgent)}, {1, "marks", marker.AutoscalerMarks()},
 	} {
-		var got []string
-		for _, v := range o.Policies[list.policy].Spec.Variables {
-			if v.Name == list.variable {
-				for i, s := range strings.Split(v.Expression, "'") {
-					if i%2 == 1 {
-						got = append(got, s)
-					}
-				}
-			}
-		}
-		slices.Sort(got)
+		got := listed(o.Policies[list.policy], list.variable)
 		slices.Sort(list.want)
 		assert.DeepEqual(t, got, list.want)
 	}
@@ -86,6 +80,22 @@ func TestWallKnowsAllKeys(t *testing.T) {
 		name, _, _ := strings.Cut(spec.Field(i).Tag.Get("json"), ",")
 		assert.Check(t, name == "unschedulable" || strings.Contains(text, "object.spec.?"+name+" == oldObject.spec.?"+name+" "), name)
 	}
+}
+
+// listed are the words in quotes in a variable of a policy, sorted.
+func listed(p *admissionv1.ValidatingAdmissionPolicy, variable string) []string {
+	var out []string
+	for _, v := range p.Spec.Variables {
+		if v.Name == variable {
+			for i, s := range strings.Split(v.Expression, "'") {
+				if i%2 == 1 {
+					out = append(out, s)
+				}
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
 }
 
 func names(w marker.Writer) []string {
@@ -105,6 +115,8 @@ type wall struct {
 	// namespace is the operator's; pod is the UID of the pod wallPod.
 	namespace string
 	pod       types.UID
+	// label is the value of updater-interface-version on the Nodes that are attacked; empty: that of the Update API.
+	label string
 }
 
 // plane is one API server for all walls. It has no controller manager, which would change Nodes.
@@ -196,8 +208,9 @@ func (w *wall) fill(t *testing.T) {
 	} {
 		assert.NilError(t, err)
 	}
+	label := cmp.Or(w.label, string(fleet.InterfaceUpdateAPI))
 	_, err = w.admin.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: wallNode,
-		Labels: map[string]string{string(marker.KeyInterfaceVersion): "2.0.0", "example.com/theirs": "label"},
+		Labels: map[string]string{string(marker.KeyInterfaceVersion): label, "example.com/theirs": "label"},
 		Annotations: map[string]string{"example.com/theirs": "kept", marker.Prefix + "newer": "kept", string(marker.KeyIntentID): "i", string(marker.KeyFailure): "{}",
 			string(marker.KeyBootID): "b", string(marker.KeyPaused): "why", string(marker.KeyRetry): "now"},
 		Finalizers: []string{"example.com/theirs"}},
@@ -208,7 +221,9 @@ func (w *wall) fill(t *testing.T) {
 	for i := range 1000 {
 		many[fmt.Sprint("example.com/", i)] = ""
 	}
-	_, err = w.admin.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: crowdedNode, Labels: many, Annotations: many}}, metav1.CreateOptions{})
+	labels := maps.Clone(many)
+	labels[string(marker.KeyInterfaceVersion)] = label
+	_, err = w.admin.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: crowdedNode, Labels: labels, Annotations: many}}, metav1.CreateOptions{})
 	assert.NilError(t, err)
 	pod, err := w.admin.CoreV1().Pods(metav1.NamespaceDefault).Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: wallPod},
 		Spec: corev1.PodSpec{NodeName: wallNode, Containers: []corev1.Container{{Name: "app", Image: "app"}}}}, metav1.CreateOptions{})
