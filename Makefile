@@ -36,7 +36,7 @@ LDFLAGS := -X $(MODULE)/pkg/telemetry.Version=$(VERSION)
 
 TEST_TIMEOUT  ?= 45m
 # Packages with goroutines that matter, which are tested with the race detector.
-RACED := $(addprefix $(MODULE)/pkg/,agent alert authorizer authorizer/certificate connlimit controller drain kube post telemetry)
+RACED := $(addprefix $(MODULE)/pkg/,agent alert authorizer authorizer/certificate channel connlimit controller drain kube post runner telemetry)
 # How long make fuzz works on each target.
 FUZZTIME ?= 30s
 # The race detector needs a C compiler; Go switches CGO_ENABLED off where there is none.
@@ -114,9 +114,9 @@ e2e: ## Test the whole product on a cluster of real nodes, as root on Linux; SHO
 	go test -count=1 -v -timeout $(TEST_TIMEOUT) $(if $(SHORT),-run '^(TestRollout|TestPowerCutOfTheController)$$') ./dev/e2e
 
 .PHONY: demo
-demo: ## Update a fleet of NODES simulated hosts on a real control plane, and check what happened
+demo: ## Update a fleet of NODES simulated hosts, PLANS of them of another system, on a real control plane, and check it
 	@echo "compiling the demo"
-	@go run ./dev/demo -nodes $(NODES)
+	@go run ./dev/demo -nodes $(NODES) -plans $(or $(PLANS),0)
 
 .PHONY: cluster-up
 cluster-up: ## Start a local cluster to play with, of NODES machines, and print how to use it; or say so again, and resize it

@@ -30,6 +30,9 @@ const (
 	oldVersion = "1.50.0"
 	newVersion = "1.51.0"
 	limit      = 1
+
+	oldKubelet = "v1.35.4+k3s1"
+	newKubelet = "v1.36.3+k3s1"
 )
 
 func main() {
@@ -50,6 +53,7 @@ func main() {
 func run(ctx context.Context, args []string) error {
 	fs := flag.NewFlagSet("demo", flag.ContinueOnError)
 	count := fs.Int("nodes", 6, "how many machines")
+	planned := fs.Int("plans", 0, "how many of them are of another system than Bottlerocket, which a plan updates")
 	bound := fs.Duration("bound", 10*time.Minute, "give up on the rollout after so long; building what is missing is not counted")
 	if err := fs.Parse(args); err != nil {
 		return err
@@ -57,9 +61,12 @@ func run(ctx context.Context, args []string) error {
 	if *count < 2 {
 		return errors.Errorf("flag -nodes is %d: give 2 or more, for the only node of a cluster isn't drained", *count)
 	}
+	if *planned < 0 || *planned > *count {
+		return errors.Errorf("flag -plans is %d: give 0 to %d, the number of machines", *planned, *count)
+	}
 	// What client-go says of its tries would stand in the middle of the table.
 	klog.SetSlogLogger(slog.New(slog.DiscardHandler))
-	d := &demo{began: time.Now(), show: newScreen(os.Stdout)}
+	d := &demo{began: time.Now(), show: newScreen(os.Stdout), planned: *planned}
 	return d.run(ctx, *count, *bound)
 }
 
@@ -68,6 +75,17 @@ type demo struct {
 	show    *screen
 	cluster *simcluster.Cluster
 	record  *prometheus.Prometheus
+	// planned is how many of the machines a plan updates.
+	planned int
+}
+
+// policy is the demo's policy file, which names what plans bring too.
+func (d *demo) policy(kubelet string) string {
+	text := fmt.Sprintf("version: 1\nmaxUnavailable: %d\nsoak: 2s\n", limit)
+	if d.planned > 0 {
+		text += fmt.Sprintf("plans:\n- {name: k3s, nodeSelector: {}, apply: k3s-upgrade, target: {version: %s}, proof: kubeletVersion, effect: restart, maxMinorSkip: 1}\n", kubelet)
+	}
+	return text
 }
 
 func (d *demo) run(ctx context.Context, count int, bound time.Duration) error {
@@ -76,12 +94,12 @@ func (d *demo) run(ctx context.Context, count int, bound time.Duration) error {
 	}
 	var err error
 	d.cluster, err = simcluster.Start(ctx, simcluster.Config{
-		Nodes: count, Version: oldVersion, Progress: os.Stdout,
+		Nodes: count - d.planned, Version: oldVersion, Progress: os.Stdout,
 		Args: map[string][]string{
 			"controller": {"-lease-duration=6s", "-lease-renew-deadline=4s", "-lease-retry-period=1s"},
 			"agent":      {"-refresh-interval=2s"},
 		},
-		Policy:    fmt.Sprintf("version: 1\nmaxUnavailable: %d\nsoak: 2s\n", limit),
+		Policy:    d.policy(oldKubelet),
 		Reboot:    nodesim.Reboot{Mode: nodesim.RebootShutdown, Down: 2 * time.Second},
 		Latencies: hostsim.Latencies{Refresh: 200 * time.Millisecond, Prepare: 2 * time.Second, Activate: 200 * time.Millisecond},
 		PodStop:   500 * time.Millisecond,
@@ -90,6 +108,11 @@ func (d *demo) run(ctx context.Context, count int, bound time.Duration) error {
 		return err
 	}
 	defer d.cluster.Stop()
+	for i := range d.planned {
+		if _, err := d.cluster.AddPlanned(ctx, fmt.Sprintf("debian-%d", i+1), oldKubelet, simcluster.UpgradesKubelet); err != nil {
+			return err
+		}
+	}
 	if err := d.startRecording(ctx); err != nil {
 		return err
 	}
@@ -109,12 +132,19 @@ func (d *demo) run(ctx context.Context, count int, bound time.Duration) error {
 	if err := d.cluster.Install(ctx); err != nil {
 		return err
 	}
+	// A controller, two proxies, and an agent on each node of Bottlerocket.
+	pods := 1 + 2 + count - d.planned
+	if d.planned > 0 {
+		d.show.line("kubectl apply -f docs/plans.yaml -f docs/plans/k3s.yaml    # for %d nodes of Debian, labelled %s=plan", d.planned, marker.KeyInterfaceVersion)
+		if err := d.cluster.InstallPlans(ctx, "k3s.yaml"); err != nil {
+			return err
+		}
+		pods++
+	}
 	d.show.line("kubectl label node --all %s=2.0.0", marker.KeyInterfaceVersion)
 	if err := d.cluster.Label(ctx); err != nil {
 		return err
 	}
-	// A controller, two proxies, and an agent on each node.
-	pods := 1 + 2 + count
 	if err := d.scrape(ctx, pods); err != nil {
 		return err
 	}
@@ -124,23 +154,29 @@ func (d *demo) run(ctx context.Context, count int, bound time.Duration) error {
 	if err := d.awaitScraped(ctx, pods); err != nil {
 		return err
 	}
-	if err := d.watch(ctx, oldVersion); err != nil {
+	if err := d.watch(ctx, oldVersion, oldKubelet); err != nil {
 		return err
 	}
 	d.show.line("Bottlerocket %s is released", newVersion)
 	if err := d.cluster.Release(newVersion); err != nil {
 		return err
 	}
+	if d.planned > 0 {
+		d.show.line("the plan targets %s", newKubelet)
+		if err := d.cluster.SetPolicy(ctx, d.policy(newKubelet)); err != nil {
+			return err
+		}
+	}
 	started := time.Now()
-	if err := d.watch(ctx, newVersion); err != nil {
+	if err := d.watch(ctx, newVersion, newKubelet); err != nil {
 		return err
 	}
 	took := time.Since(started)
 	return d.judge(ctx, count, took, work, seen)
 }
 
-// watch shows the fleet until every node is at rest on version.
-func (d *demo) watch(ctx context.Context, version string) error {
+// watch shows the fleet until every node is at rest on its version.
+func (d *demo) watch(ctx context.Context, version, kubelet string) error {
 	tick := time.NewTicker(500 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -151,7 +187,7 @@ func (d *demo) watch(ctx context.Context, version string) error {
 		d.show.table(rows(list.Items))
 		done := 0
 		for i := range list.Items {
-			if atRest(&list.Items[i], version) {
+			if atRest(&list.Items[i], version, kubelet) {
 				done++
 			}
 		}
@@ -166,11 +202,14 @@ func (d *demo) watch(ctx context.Context, version string) error {
 	}
 }
 
-func atRest(n *corev1.Node, version string) bool {
+func atRest(n *corev1.Node, version, kubelet string) bool {
 	m, problems := marker.Decode(n.Annotations)
-	return len(problems) == 0 && m.Disruption == nil && m.Intent.Action == marker.ActionStabilize &&
-		m.Report.Answer(m.Intent.ID) == marker.StateReady && m.Report.Current == version &&
-		fleet.OSVersion(n.Status.NodeInfo.OSImage) == version && !n.Spec.Unschedulable && nodesim.Ready(n)
+	there := m.Report.Current == version && fleet.OSVersion(n.Status.NodeInfo.OSImage) == version
+	if fleet.InterfaceOf(n.Labels) == fleet.InterfacePlan {
+		there = n.Status.NodeInfo.KubeletVersion == kubelet
+	}
+	return there && len(problems) == 0 && m.Disruption == nil && m.Intent.Action == marker.ActionStabilize &&
+		m.Report.Answer(m.Intent.ID) == marker.StateReady && !n.Spec.Unschedulable && nodesim.Ready(n)
 }
 
 // judge says in one line what happened, and returns what should not have.
@@ -191,10 +230,14 @@ func (d *demo) judge(ctx context.Context, count int, took time.Duration, work *n
 	reboots := 0
 	for _, m := range d.cluster.Fleet.Machines() {
 		boots := m.Host().Snapshot().Counters.Boots
+		if m.Planned() {
+			// Its plan starts the kubelet anew.
+			boots++
+		}
 		if boots != 1 {
 			return errors.Errorf("machine %s rebooted %d times", m.Name(), boots)
 		}
-		reboots += boots
+		reboots += m.Host().Snapshot().Counters.Boots
 	}
 	if n := seen.MaxUnschedulable(); n > limit {
 		return errors.Errorf("%d nodes were cordoned at once, more than the limit of %d", n, limit)
@@ -213,5 +256,8 @@ func (d *demo) judge(ctx context.Context, count int, took time.Duration, work *n
 	d.show.line("%d nodes updated from %s to %s in %s with %d reboots and %d failures; at most %d cordoned at once; at least %d of %d replicas always served; %s in all",
 		count, oldVersion, newVersion, took.Round(time.Second), reboots, failures, seen.MaxUnschedulable(), work.MinReady(), count,
 		time.Since(d.began).Round(time.Second))
+	if d.planned > 0 {
+		d.show.line("%d of them by the plan k3s, from %s to %s", d.planned, oldKubelet, newKubelet)
+	}
 	return nil
 }

@@ -77,7 +77,7 @@ func (d *demo) sameRecorded(ctx context.Context, count int, took time.Duration, 
 	// everything is seen by the next scrape.
 	late := 5*time.Second + took/10
 	sub := fmt.Sprintf("[%ds:500ms]", int((time.Since(d.began) + time.Minute).Seconds()))
-	rest := fmt.Sprintf(`sum(bottlerocket_update_controller_nodes{phase="UpToDate"}) == %d and on() sum(bottlerocket_update_controller_nodes_version{version=%q}) == %[1]d`, count, newVersion)
+	rest := fmt.Sprintf(`sum(bottlerocket_update_controller_nodes{phase="UpToDate"}) == %d and on() sum(bottlerocket_update_controller_nodes_version{version=%q}) == %d`, count, newVersion, count-d.planned)
 	begin := fmt.Sprintf(`sum(bottlerocket_update_controller_nodes_target{version=%q}) > 0`, newVersion)
 	var seconds float64
 	if err := simcluster.Await(ctx, "Prometheus has recorded the end of the rollout", time.Minute, func() (_ bool, err error) {
@@ -106,7 +106,7 @@ func (d *demo) sameRecorded(ctx context.Context, count int, took time.Duration, 
 			return errors.Errorf("%d %s, but by Prometheus %v", c.seen, c.what, got)
 		}
 	}
-	d.show.line("Prometheus recorded it too: %d nodes on %s, %s after the first agent reported the release; %d failures; at most %d out of service at once; no alert",
-		count, newVersion, recorded.Round(time.Second), failures, cordoned)
+	d.show.line("Prometheus recorded it too: %d nodes up to date, %d of them on %s, %s after the first agent reported the release; %d failures; at most %d out of service at once; no alert",
+		count, count-d.planned, newVersion, recorded.Round(time.Second), failures, cordoned)
 	return nil
 }

@@ -26,6 +26,9 @@ func rows(list []corev1.Node) []row {
 		n := &list[i]
 		m, problems := marker.Decode(n.Annotations)
 		r := row{name: n.Name, kubelet: "Ready", phase: string(intent.PhaseOf(m)), version: fleet.OSVersion(n.Status.NodeInfo.OSImage)}
+		if fleet.InterfaceOf(n.Labels) == fleet.InterfacePlan {
+			r.version = n.Status.NodeInfo.KubeletVersion
+		}
 		if len(problems) > 0 {
 			r.phase, r.note = string(intent.PhaseUnreadable), problems[0].String()
 		}

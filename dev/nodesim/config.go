@@ -3,6 +3,8 @@ package nodesim
 import (
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/hostsim"
 )
 
@@ -39,6 +41,12 @@ type MachineConfig struct {
 	Host hostsim.Config
 	// Reboot is how it reboots; nil takes the fleet's.
 	Reboot *Reboot
+	// OSImage is what the kubelet calls its system; empty is that of the Bottlerocket host.
+	OSImage string
+	// KubeletVersion is what the kubelet reports at first; empty is the fleet's.
+	KubeletVersion string
+	// Plan says what the pod of a plan does to the machine. Without it pods of plans are like all others.
+	Plan func(*corev1.Pod) PlanRun
 }
 
 // RebootMode is what the API shows of a reboot.

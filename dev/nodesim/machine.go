@@ -44,6 +44,8 @@ type Machine struct {
 	reboot   Reboot
 	up       *uptime // nil while the power is off
 	booted   bool    // a new host has booted already
+	// kubeletVersion is what the kubelet reports.
+	kubeletVersion string
 }
 
 func newMachine(f *Fleet, index int, config MachineConfig) (*Machine, error) {
@@ -58,6 +60,9 @@ func newMachine(f *Fleet, index int, config MachineConfig) (*Machine, error) {
 		dir:    filepath.Join(f.dir, config.Name),
 		socket: filepath.Join(f.sockets, strconv.Itoa(index)+".sock"),
 		reboot: f.config.Reboot,
+	}
+	if m.kubeletVersion = config.KubeletVersion; m.kubeletVersion == "" {
+		m.kubeletVersion = f.config.KubeletVersion
 	}
 	if config.Reboot != nil {
 		m.reboot = *config.Reboot
@@ -97,6 +102,9 @@ func (f *Fleet) chooseSockets() error {
 
 // Name is the name of the machine and its Node.
 func (m *Machine) Name() string { return m.name }
+
+// Planned reports whether plans update the machine.
+func (m *Machine) Planned() bool { return m.config.Plan != nil }
 
 // Host is its Bottlerocket host.
 func (m *Machine) Host() *hostsim.Host { return m.host }

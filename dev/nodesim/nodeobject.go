@@ -64,6 +64,9 @@ func (m *Machine) reportBoot(ctx context.Context) error {
 		return errors.Wrapf(err, "reading node %q", m.name)
 	}
 	host := m.host.Snapshot()
+	if m.config.OSImage != "" {
+		host.PrettyName = m.config.OSImage
+	}
 	capacity := corev1.ResourceList{
 		corev1.ResourceCPU:              resource.MustParse("16"),
 		corev1.ResourceMemory:           resource.MustParse("64Gi"),
@@ -80,7 +83,7 @@ func (m *Machine) reportBoot(ctx context.Context) error {
 		NodeInfo: corev1.NodeSystemInfo{
 			BootID:                  host.BootID,
 			OSImage:                 host.PrettyName,
-			KubeletVersion:          m.fleet.config.KubeletVersion,
+			KubeletVersion:          m.reportedKubelet(),
 			ContainerRuntimeVersion: "containerd://2.1.4+bottlerocket",
 			KernelVersion:           "6.12.40",
 			OperatingSystem:         "linux",

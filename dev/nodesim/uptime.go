@@ -9,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
 )
 
 // uptime is the time from one boot to the end of power, and all that runs in it.
@@ -104,6 +106,9 @@ func (u *uptime) newPodLife(pod *corev1.Pod) podLife {
 	u.made++
 	if pod.Namespace == u.m.fleet.config.Namespace {
 		return newPodRun(u, pod, n)
+	}
+	if pod.Namespace == kube.PlansNamespace && u.m.config.Plan != nil {
+		return newPlanPod(u, pod, n)
 	}
 	return newOrdinaryPod(u, pod, n)
 }

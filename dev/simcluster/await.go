@@ -40,14 +40,20 @@ func Await(ctx context.Context, what string, bound time.Duration, ok func() (boo
 	}
 }
 
-// AwaitOperator waits until all pods of the operator are Ready, with agents on all machines if they are labelled.
+// AwaitOperator waits until all pods of the operator are Ready, with agents on all machines of Bottlerocket if they are
+// labelled, and a runner if there are machines of plans.
 func (c *Cluster) AwaitOperator(ctx context.Context, bound time.Duration, labelled bool) error {
-	agents := 0
-	if labelled {
-		agents = len(c.Fleet.Machines())
+	agents, runners := 0, 0
+	for _, m := range c.Fleet.Machines() {
+		switch {
+		case m.Planned():
+			runners = 1
+		case labelled:
+			agents++
+		}
 	}
 	return Await(ctx, "the operator's pods are Ready", bound, func() (bool, error) {
-		for what, want := range map[string]int{"controller": 1, "proxy": 2, "agent": agents} {
+		for what, want := range map[string]int{"controller": 1, "proxy": 2, "agent": agents, "runner": runners} {
 			pods, err := c.Pods(ctx, what)
 			if err != nil {
 				return false, err

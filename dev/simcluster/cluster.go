@@ -23,6 +23,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/manifest"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/nodesim"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/port"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 )
@@ -168,31 +169,41 @@ func (c *Cluster) Kubectl(ctx context.Context, args ...string) (string, error) {
 
 // Install applies update-operator.yaml with the flags of Config.Args in it, and the policy.
 func (c *Cluster) Install(ctx context.Context) error {
-	objects, err := manifest.Load()
-	if err != nil {
-		return err
-	}
-	images := map[string]string{}
-	for _, w := range objects.Workloads() {
-		container := w.Container()
-		container.Args = withFlags(container.Args, c.config.Args[w.Component()])
-		images[w.Component()] = container.Image
-	}
-	content, err := objects.YAML()
-	if err != nil {
-		return err
-	}
-	file := filepath.Join(c.Plane.Dir(), manifest.FileName)
-	if err := os.WriteFile(file, content, 0o600); err != nil {
-		return errors.Wrap(err, "writing the manifest")
-	}
-	c.mu.Lock()
-	c.images = images
-	c.mu.Unlock()
-	if _, err := c.Kubectl(ctx, "apply", "-f", file); err != nil || c.config.Policy == "" {
+	if err := c.apply(ctx, manifest.FileName); err != nil || c.config.Policy == "" {
 		return err
 	}
 	return c.SetPolicy(ctx, c.config.Policy)
+}
+
+// apply applies a file of this checkout with the flags of Config.Args in it.
+func (c *Cluster) apply(ctx context.Context, name string) error {
+	content, err := read(name)
+	if err != nil {
+		return err
+	}
+	objects, err := manifest.Decode(content)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	if c.images == nil {
+		c.images = map[string]string{}
+	}
+	for _, w := range objects.Workloads() {
+		container := w.Container()
+		container.Args = withFlags(container.Args, c.config.Args[w.Component()])
+		c.images[w.Component()] = container.Image
+	}
+	c.mu.Unlock()
+	if content, err = objects.YAML(); err != nil {
+		return err
+	}
+	file := filepath.Join(c.Plane.Dir(), filepath.Base(name))
+	if err := os.WriteFile(file, content, 0o600); err != nil {
+		return errors.Wrap(err, "writing the manifest")
+	}
+	_, err = c.Kubectl(ctx, "apply", "-f", file)
+	return err
 }
 
 // SetPolicy puts a policy file in force, or tries to.
@@ -206,9 +217,9 @@ func (c *Cluster) SetPolicy(ctx context.Context, text string) error {
 	return errors.Wrap(err, "writing the policy")
 }
 
-// Label puts all machines into the operator's care, as users do.
+// Label puts all machines of Bottlerocket into the operator's care, as users do.
 func (c *Cluster) Label(ctx context.Context) error {
-	_, err := c.Kubectl(ctx, "label", "--overwrite", "node", "--all", string(marker.KeyInterfaceVersion)+"=2.0.0")
+	_, err := c.Kubectl(ctx, "label", "--overwrite", "node", "-l", string(marker.KeyInterfaceVersion)+"!="+string(fleet.InterfacePlan), string(marker.KeyInterfaceVersion)+"=2.0.0")
 	return err
 }
 

@@ -13,7 +13,7 @@ import (
 // them. A pod that is on no node yet is left out.
 func (c *Cluster) Targets(ctx context.Context) ([]prometheus.Target, error) {
 	var out []prometheus.Target
-	for _, what := range []string{manifest.Controller, manifest.Proxy, manifest.Agent} {
+	for _, what := range []string{manifest.Controller, manifest.Proxy, manifest.Agent, manifest.Runner} {
 		pods, err := c.Pods(ctx, what)
 		if err != nil {
 			return nil, err
