@@ -22,8 +22,8 @@ const (
 	// kubeletClock is how late a kubelet's clock may be before the end of a pod is not believed any more.
 	kubeletClock = 5 * time.Minute
 	// refusals is how often the API server must refuse a dry run: the admission policies look at a Node that may be some
-	// moments old.
-	refusals = 3
+	// moments old. With the loop's back-off that takes some eight seconds.
+	refusals = 6
 	// soon is the pause before what was refused, or could not be looked at, is tried again.
 	soon = 2 * time.Second
 )
