@@ -1,11 +1,13 @@
 package kube
 
 import (
+	"strings"
 	"testing"
 
 	"gotest.tools/v3/assert"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
@@ -78,6 +80,18 @@ func TestContentIsApplied(t *testing.T) {
 			assert.NilError(t, err)
 			assert.Equal(t, got, tc.want)
 		})
+	}
+}
+
+// The name of a pod is one that the API server takes, whatever the node is called (system-upgrade-controller 273, 110: a
+// host name with capitals, and a long one).
+func TestPlanPodName(t *testing.T) {
+	longest := strings.Repeat("p", 40)
+	assert.Assert(t, marker.ValidPlanName(longest))
+	for _, uid := range []string{"1f8e0b5c-3f0e-4a3e-8a57-3c2f7a6a0a11", "UID.With.Capitals/"} {
+		name := PlanPodName(longest, uid, "417-mwt8ocni")
+		assert.DeepEqual(t, validation.IsDNS1123Label(name), []string(nil))
+		assert.Assert(t, name != PlanPodName(longest, uid, "418-mwt8ocni"))
 	}
 }
 
