@@ -1,59 +1,20 @@
 package nodesim
 
 import (
-	"context"
-	"sync/atomic"
-
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // ordinaryPod is a pod outside of the operator's namespace, on one boot of a machine. No process runs for it: it is
 // ready as soon as it is seen, and gone a while after its deletion was asked for.
-type ordinaryPod struct {
-	m      *Machine
-	ip     string
-	pod    atomic.Pointer[corev1.Pod] // as last seen
-	news   chan struct{}              // it changed
-	ctx    context.Context            // ends with the power or the pod
-	cancel context.CancelFunc
-}
+type ordinaryPod struct{ followed }
 
 func newOrdinaryPod(u *uptime, pod *corev1.Pod, n int) *ordinaryPod {
-	p := &ordinaryPod{m: u.m, ip: u.m.podIP(n), news: make(chan struct{}, 1)}
-	p.ctx, p.cancel = context.WithCancel(u.ctx)
-	p.see(pod)
+	p := &ordinaryPod{}
+	p.begin(u, pod, n, p.follow)
 	return p
 }
 
-func (p *ordinaryPod) see(pod *corev1.Pod) {
-	p.pod.Store(pod)
-	select {
-	case p.news <- struct{}{}:
-	default:
-	}
-}
-
-func (p *ordinaryPod) vanish() { p.cancel() }
-
-func (p *ordinaryPod) run() {
-	defer p.cancel()
-	for {
-		select {
-		case <-p.ctx.Done():
-			return
-		case <-p.news:
-		}
-		for p.follow() != nil {
-			if !pause(p.ctx, retryAfter) {
-				return
-			}
-		}
-	}
-}
-
-// follow does what the pod's newest state asks for. It is called again after an error, so that an API server that is
-// away delays a pod and nothing more.
 func (p *ordinaryPod) follow() error {
 	pod := p.pod.Load()
 	switch {

@@ -1,8 +1,6 @@
 package nodesim
 
 import (
-	"context"
-	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -25,48 +23,16 @@ type PlanRun struct {
 // planPod is a pod of a plan on one boot of a machine: it runs once, and is over. A machine that loses its power while
 // the pod runs starts it no more, as its kubelet doesn't: it reports that the container is gone.
 type planPod struct {
-	m      *Machine
-	ip     string
-	pod    atomic.Pointer[corev1.Pod] // as last seen
-	news   chan struct{}              // it changed
-	ctx    context.Context            // ends with the power or the pod
-	cancel context.CancelFunc
-	ran    bool
+	followed
+	ran bool
 	// began is when the container started; zero in a later boot.
 	began metav1.Time
 }
 
 func newPlanPod(u *uptime, pod *corev1.Pod, n int) *planPod {
-	p := &planPod{m: u.m, ip: u.m.podIP(n), news: make(chan struct{}, 1)}
-	p.ctx, p.cancel = context.WithCancel(u.ctx)
-	p.see(pod)
+	p := &planPod{}
+	p.begin(u, pod, n, p.follow)
 	return p
-}
-
-func (p *planPod) see(pod *corev1.Pod) {
-	p.pod.Store(pod)
-	select {
-	case p.news <- struct{}{}:
-	default:
-	}
-}
-
-func (p *planPod) vanish() { p.cancel() }
-
-func (p *planPod) run() {
-	defer p.cancel()
-	for {
-		select {
-		case <-p.ctx.Done():
-			return
-		case <-p.news:
-		}
-		for p.follow() != nil {
-			if !pause(p.ctx, retryAfter) {
-				return
-			}
-		}
-	}
 }
 
 func (p *planPod) follow() error {
