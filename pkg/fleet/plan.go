@@ -34,6 +34,9 @@ type PlanTarget struct {
 	Apply   string `json:"apply"`
 	// Digest is of these templates and all that they mount; empty while there is a Problem.
 	Digest string `json:"digest,omitempty"`
+	// Sources names the versions of all objects that Digest is of. While they stand, it stands: another key, and what a
+	// newer Kubernetes fills into them, make the content no other one.
+	Sources string `json:"sources,omitempty"`
 	// Channel is the address of the plan's channel, and Version what it shows.
 	Channel string `json:"channel,omitempty"`
 	Version string `json:"version,omitempty"`

@@ -82,13 +82,19 @@ func TestPlanReports(t *testing.T) {
 			assert.Assert(t, step.Change.Unschedulable == nil, step.Act)
 		}
 	})
-	t.Run("k3s 14530: a channel goes back to 1.26 and takes the control plane with it", func(t *testing.T) {
-		set := with(k3s(""))
-		set.Plans[0].Target = policy.PlanTarget{Channel: "https://example.com/stable"}
-		s := fleetOf([]fleet.Node{node("a", planned, kubelet("v1.36.3+k3s1")), node("z")})
-		s.PlanTargets = map[string]fleet.PlanTarget{"k3s": {Prepare: "pull", Apply: "upgrade", Digest: digest, Channel: "https://example.com/stable", Version: "v1.26.3+k3s1"}}
-		d, step := find(t, planner.Plan(s, set), "a")
-		assert.Equal(t, d.Reason, plan.ReasonUpToDate)
-		assert.Assert(t, step == nil)
-	})
+	// What the runner keeps of a channel is in pkg/runner; here it has lost that, and shows what the channel does.
+	for report, from := range map[string]struct{ has, shown string }{
+		"14282: a channel shows two releases in turns, and nodes are cordoned to go back": {"v1.36.2+k3s1", "v1.35.5+k3s1"},
+		"14530: a channel goes back to 1.26, and the control plane is taken back with it": {"v1.36.3+k3s1", "v1.26.3+k3s1"},
+	} {
+		t.Run("k3s "+report, func(t *testing.T) {
+			set := with(k3s(""))
+			set.Plans[0].Target = policy.PlanTarget{Channel: "https://example.com/stable"}
+			s := fleetOf([]fleet.Node{node("a", planned, kubelet(from.has)), node("z")})
+			s.PlanTargets = map[string]fleet.PlanTarget{"k3s": {Prepare: "pull", Apply: "upgrade", Digest: digest, Channel: "https://example.com/stable", Version: from.shown}}
+			d, step := find(t, planner.Plan(s, set), "a")
+			assert.Equal(t, d.Reason, plan.ReasonUpToDate)
+			assert.Assert(t, step == nil)
+		})
+	}
 }

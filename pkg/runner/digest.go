@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/pkg/errors"
 	corev1 "k8s.io/api/core/v1"
@@ -54,6 +55,8 @@ type mapped struct {
 type found struct {
 	target    fleet.PlanTarget
 	templates map[string]*corev1.PodTemplate
+	// sources are the versions of what was read, in the order of reading, which is always the same.
+	sources []string
 }
 
 // look reads a plan's templates and all that they mount, and computes the digest with the key.
@@ -73,6 +76,7 @@ func look(ctx context.Context, from reader, key []byte, p *policy.Plan) (found, 
 			return f, nil
 		}
 		f.templates[name] = t
+		f.source("PodTemplate", name, t)
 		part := &templateOf{name, t.Template}
 		if name == p.Apply {
 			all.Apply = part
@@ -91,7 +95,21 @@ func look(ctx context.Context, from reader, key []byte, p *policy.Plan) (found, 
 	sum := hmac.New(sha256.New, key)
 	sum.Write(text)
 	f.target.Digest = hex.EncodeToString(sum.Sum(nil))[:digestLength]
+	versions := sha256.Sum256([]byte(strings.Join(f.sources, "\n")))
+	f.target.Sources = hex.EncodeToString(versions[:])[:digestLength]
 	return f, nil
+}
+
+// source notes the version of an object that was read.
+func (f *found) source(kind, name string, of metav1.Object) {
+	f.sources = append(f.sources, strings.Join([]string{kind, name, string(of.GetUID()), of.GetResourceVersion()}, " "))
+}
+
+// keep keeps the digest that stands for a plan while all that it is of stands.
+func keep(t *fleet.PlanTarget, stands fleet.PlanTarget) {
+	if t.Sources != "" && t.Sources == stands.Sources && stands.Digest != "" {
+		t.Digest = stands.Digest
+	}
 }
 
 func (f *found) missing(kind, name string) {
@@ -108,6 +126,7 @@ func (f *found) read(ctx context.Context, from reader, refs references, all *con
 			return err
 		case c != nil:
 			all.ConfigMaps[name] = &mapped{c.Data, c.BinaryData}
+			f.source("ConfigMap", name, c)
 		case refs.configMaps[name]:
 			f.missing("ConfigMap", name)
 			return nil
@@ -122,6 +141,7 @@ func (f *found) read(ctx context.Context, from reader, refs references, all *con
 			return err
 		case s != nil:
 			all.Secrets[name] = &mapped{nil, s.Data}
+			f.source("Secret", name, s)
 		case refs.secrets[name]:
 			f.missing("Secret", name)
 			return nil

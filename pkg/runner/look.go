@@ -158,13 +158,18 @@ func (r *Runner) seeTemplate(ctx context.Context, l *looked) error {
 		return err
 	}
 	if f.target.Digest != n.Plan.Digest {
-		// Another runner may use another key since the Secret was made anew.
+		// Another runner may use another key since the Secret was made anew; or the digest is that of a key that is gone.
 		if key, err = r.keys.read(ctx); err != nil {
 			return err
 		}
 		if f, err = look(ctx, live{r.client, r.options.PlansNamespace}, key, p); err != nil {
 			return err
 		}
+		stands, err := r.targets.shown()
+		if err != nil {
+			return err
+		}
+		keep(&f.target, decode(stands)[p.Name])
 	}
 	l.template, l.Template = f.templates[n.Intent.Template], next.Template{Known: true, Problem: f.target.Problem}
 	if f.target.Problem == "" && f.target.Digest != n.Plan.Digest {

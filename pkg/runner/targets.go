@@ -84,7 +84,7 @@ func (t *targets) pass(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	there, err := stored[*corev1.ConfigMap](t.stands, t.namespace+"/"+kube.PlanTargetsConfigMap)
+	there, err := t.shown()
 	if err != nil {
 		return err
 	}
@@ -109,18 +109,29 @@ func (t *targets) pass(ctx context.Context) error {
 	return err
 }
 
+// shown is the ConfigMap as the watch shows it; nil if it isn't there.
+func (t *targets) shown() (*corev1.ConfigMap, error) {
+	return stored[*corev1.ConfigMap](t.stands, t.namespace+"/"+kube.PlanTargetsConfigMap)
+}
+
+// decode reads a ConfigMap, or nil.
+func decode(c *corev1.ConfigMap) map[string]fleet.PlanTarget {
+	if c == nil {
+		return nil
+	}
+	return kube.DecodePlanTargets(c.Data)
+}
+
 // data is the content of the ConfigMap, where nil or another one stands.
 func (t *targets) data(ctx context.Context, all []policy.Plan, key []byte, stands *corev1.ConfigMap) (map[string]string, error) {
-	var before map[string]fleet.PlanTarget
-	if stands != nil {
-		before = kube.DecodePlanTargets(stands.Data)
-	}
+	before := decode(stands)
 	out, unresolved := make(map[string]string, len(all)), 0
 	for i := range all {
 		f, err := look(ctx, t.from, key, &all[i])
 		if err != nil {
 			return nil, err
 		}
+		keep(&f.target, before[all[i].Name])
 		if address := all[i].Target.Channel; address != "" {
 			ofChannel(&f.target, before[all[i].Name], address, t.channels.Current()[address])
 		}

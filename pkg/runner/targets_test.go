@@ -9,6 +9,7 @@ import (
 	"gotest.tools/v3/assert"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
@@ -77,7 +78,7 @@ func TestDigest(t *testing.T) {
 	all, stands := w.targets()
 	assert.Equal(t, stands, stood)
 	assert.Equal(t, all["k3s"].Digest, digests[2])
-	assert.DeepEqual(t, all["k3s"], fleet.PlanTarget{Prepare: "k3s-pull", Apply: "k3s-apply", Digest: digests[2]})
+	assert.DeepEqual(t, all["k3s"], fleet.PlanTarget{Prepare: "k3s-pull", Apply: "k3s-apply", Digest: digests[2], Sources: all["k3s"].Sources})
 
 	secret.StringData = map[string]string{"p": "1"}
 	_, err = secrets.Update(ctx, secret, metav1.UpdateOptions{})
@@ -101,6 +102,32 @@ func TestDigest(t *testing.T) {
 	w.until("the plan goes", func() error {
 		if all, _ := w.targets(); len(all) > 0 {
 			return errors.Errorf("there are %+v", all)
+		}
+		return nil
+	})
+}
+
+// The key of digests is lost, as when the operator is installed anew: what stands unchanged keeps its digest, so no
+// content is run again on nodes that have it, and what an attempt under way is about is still the same.
+func TestDigestOutlivesItsKey(t *testing.T) {
+	w := planned(t)
+	first := w.start()
+	node, p := w.node("node-1"), w.plan()
+	first.stop()
+	secrets := w.admin.CoreV1().Secrets(w.options.Namespace)
+	_, err := secrets.Patch(t.Context(), w.options.SecretName, types.MergePatchType, []byte(`{"data":null}`), metav1.PatchOptions{})
+	assert.NilError(t, err)
+	second := w.start()
+	assert.NilError(t, second.targets.pass(t.Context()))
+	assert.Equal(t, w.digest("k3s"), p.Digest)
+	w.made(node, w.ask("node-1", marker.ActionRebootUpdate, p, "k3s-apply", time.Now()))
+
+	_, err = w.admin.CoreV1().PodTemplates(w.options.PlansNamespace).Patch(t.Context(), "k3s-apply", types.JSONPatchType,
+		[]byte(`[{"op":"replace","path":"/template/spec/containers/0/image","value":"example.com/another"}]`), metav1.PatchOptions{})
+	assert.NilError(t, err)
+	w.until("another digest", func() error {
+		if d := w.digest("k3s"); d == p.Digest {
+			return errors.Errorf("it is still %s", d)
 		}
 		return nil
 	})
