@@ -253,11 +253,12 @@ func (d *demo) judge(ctx context.Context, count int, took time.Duration, work *n
 	if err := d.sameRecorded(ctx, count, took, failures, seen.MaxUnschedulable()); err != nil {
 		return err
 	}
-	d.show.line("%d nodes updated from %s to %s in %s with %d reboots and %d failures; at most %d cordoned at once; at least %d of %d replicas always served; %s in all",
-		count, oldVersion, newVersion, took.Round(time.Second), reboots, failures, seen.MaxUnschedulable(), work.MinReady(), count,
-		time.Since(d.began).Round(time.Second))
+	updated := fmt.Sprintf("%d nodes updated from %s to %s", count-d.planned, oldVersion, newVersion)
 	if d.planned > 0 {
-		d.show.line("%d of them by the plan k3s, from %s to %s", d.planned, oldKubelet, newKubelet)
+		updated += fmt.Sprintf(", and %d by the plan k3s from %s to %s,", d.planned, oldKubelet, newKubelet)
 	}
+	d.show.line("%s in %s with %d reboots and %d failures; at most %d cordoned at once; at least %d of %d replicas always served; %s in all",
+		updated, took.Round(time.Second), reboots, failures, seen.MaxUnschedulable(), work.MinReady(), count,
+		time.Since(d.began).Round(time.Second))
 	return nil
 }

@@ -39,7 +39,7 @@ func rows(list []corev1.Node) []row {
 			r.kubelet += ",cordoned"
 		}
 		if m.Intent.Target != "" {
-			r.version += " -> " + m.Intent.Target
+			r.version += " -> " + marker.ShortVersion(m.Intent.Target)
 		}
 		if m.Waiting != nil {
 			r.note = m.Waiting.Message

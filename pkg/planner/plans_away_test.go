@@ -163,3 +163,29 @@ func TestNoEffectAgain(t *testing.T) {
 	d, _ = find(t, planner.Plan(s, set), "a")
 	assert.Equal(t, decided(d), "Waiting wait NoEffect")
 }
+
+// S9: what is done to a node of plans names the plan, its target and its effect, and not what only tells contents apart.
+func TestPlanIsNamed(t *testing.T) {
+	set := policy.DefaultSettings()
+	set.Plans = []policy.Plan{k3s(k2)}
+	what := "k3s/" + k2 + " (effect: restart)"
+	for name, tc := range map[string]struct {
+		changes []change
+		want    string
+	}{
+		"preparing": {nil, "the runner prepares " + what},
+		"asked":     {[]change{acting}, "the runner was asked to run " + what},
+		"no runner": {[]change{acting, agentAway}, "to run " + what + "; no runner is Ready"},
+		"running":   {[]change{acting, answers(marker.StateBusy, "")}, "the runner's pod runs " + what},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := fleetOf([]fleet.Node{node("a", append([]change{onItsWay(k3s(k2), k2)}, tc.changes...)...), node("z")})
+			if s.Nodes[0].Disrupted() {
+				s.Slots[s.Nodes[0].UID] = "a"
+			}
+			s.PlanTargets = targets()
+			d, _ := find(t, planner.Plan(s, set), "a")
+			assert.Equal(t, d.Message.String(), tc.want)
+		})
+	}
+}

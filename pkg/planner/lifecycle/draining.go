@@ -100,8 +100,8 @@ func rebootEmptied(in *Input) Next {
 // askReboot asks the agent to activate the target and to reboot.
 func (in *Input) askReboot(before plan.Look, r plan.Reason, message string) Next {
 	within, waits := in.Settings.Deadlines.Reboot, "the agent activates the update and reboots"
-	if in.Marks.Plan != nil {
-		within, waits = actFor, "the runner runs the pod of the plan"
+	if p := in.Marks.Plan; p != nil {
+		within, waits = actFor, "the runner runs "+described(p, in.Marks.Intent.Target)
 	}
 	c := in.begin(marker.ActionRebootUpdate, within, plan.ReasonRebooting, waits)
 	if p := in.Marks.Plan; p != nil {

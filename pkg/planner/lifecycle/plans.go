@@ -99,14 +99,19 @@ func (v *View) back() string {
 	return "Ready on its new boot"
 }
 
-func preparing(target string) string { return "the runner prepares " + target }
+// described is what an attempt is about, for a reader: the plan's name, its target and its effect.
+func described(p *marker.Plan, target string) string {
+	return marker.ShortVersion(target) + " (effect: " + string(p.Effect) + ")"
+}
+
+func preparing(p *marker.Plan, target string) string { return "the runner prepares " + described(p, target) }
 
 // awaitPrepared lets a node wait for what its plan prepares.
 func (v *View) awaitPrepared() Next {
 	if !v.AgentReady {
-		return v.wait(intent.PhaseStaging, plan.ReasonAgentNotReady, plan.Messagef("to prepare %s; no runner is Ready", v.Marks.Intent.Target))
+		return v.wait(intent.PhaseStaging, plan.ReasonAgentNotReady, plan.Messagef("to prepare %s; no runner is Ready", described(v.Marks.Plan, v.Marks.Intent.Target)))
 	}
-	return v.wait(intent.PhaseStaging, plan.ReasonStaging, plan.Text(preparing(v.Marks.Intent.Target)))
+	return v.wait(intent.PhaseStaging, plan.ReasonStaging, plan.Text(preparing(v.Marks.Plan, v.Marks.Intent.Target)))
 }
 
 // otherInterface reports whether the node's label asks for another interface than the attempt that is under way was

@@ -33,16 +33,20 @@ func rebootOverdue(in *Input) Next {
 	if !d.passed {
 		return none(d.again)
 	}
-	return in.abandon(plan.ReasonRebootDeadline, fmt.Sprintf("the agent did not begin the reboot within %s", within), marker.OutcomeFailed)
+	missed := "the agent did not begin the reboot"
+	if p := in.Marks.Plan; p != nil {
+		missed = "the runner did not begin " + described(p, in.Marks.Intent.Target)
+	}
+	return in.abandon(plan.ReasonRebootDeadline, fmt.Sprintf("%s within %s", missed, within), marker.OutcomeFailed)
 }
 
 func awaitAgent(in *Input) Next {
 	target := in.Marks.Intent.Target
 	switch {
 	case in.Marks.Plan != nil && !in.AgentReady:
-		return in.wait(intent.PhaseRebooting, plan.ReasonAgentNotReady, plan.Messagef("to run %s; no runner is Ready", target))
+		return in.wait(intent.PhaseRebooting, plan.ReasonAgentNotReady, plan.Messagef("to run %s; no runner is Ready", described(in.Marks.Plan, target)))
 	case in.Marks.Plan != nil:
-		return in.wait(intent.PhaseRebooting, plan.ReasonRebooting, plan.Messagef("the runner was asked to run %s", target))
+		return in.wait(intent.PhaseRebooting, plan.ReasonRebooting, plan.Messagef("the runner was asked to run %s", described(in.Marks.Plan, target)))
 	case !in.AgentReady:
 		return in.wait(intent.PhaseRebooting, plan.ReasonAgentNotReady, plan.Messagef("drained, to reboot into %s; no agent pod is Ready on the node", target))
 	}
@@ -65,7 +69,7 @@ func awaitReboot(in *Input) Next {
 			plan.Messagef("the agent activates %s again and again, since the host says: %s", m.Intent.Target, m.Report.Message).Dated())
 	}
 	if m.Plan != nil {
-		return in.wait(intent.PhaseRebooting, plan.ReasonRebooting, plan.Messagef("the pod of the plan runs for %s", m.Intent.Target))
+		return in.wait(intent.PhaseRebooting, plan.ReasonRebooting, plan.Messagef("the runner's pod runs %s", described(m.Plan, m.Intent.Target)))
 	}
 	return in.wait(intent.PhaseRebooting, plan.ReasonRebooting, plan.Messagef("the host reboots into %s", m.Intent.Target))
 }

@@ -14,7 +14,7 @@ func (v *View) stage() Next {
 	target := v.Marks.Report.Available
 	waits := "the agent stages " + target
 	if v.Wish != nil {
-		waits = preparing(target)
+		waits = preparing(&v.Wish.Plan, target)
 	}
 	c := v.begin(marker.ActionPrepareUpdate, v.Settings.Deadlines.Staging, plan.ReasonStaging, waits)
 	c.Marks.Intent.Target, c.Marks.Intent.RebootFrom = target, ""
