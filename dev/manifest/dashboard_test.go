@@ -108,7 +108,7 @@ func documentedMetrics(t *testing.T) map[string][]string {
 	t.Helper()
 	all := map[string][]string{}
 	row := regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\| ([^|]*) \\|")
-	for _, table := range []string{Controller, Proxy, Agent, "all"} {
+	for _, table := range []string{Controller, Proxy, Runner, Agent, "all"} {
 		for _, m := range row.FindAllStringSubmatch(between(t, metricsPage, "metrics:"+table), -1) {
 			all[m[1]] = strings.FieldsFunc(m[2], func(r rune) bool { return strings.ContainsRune("`, ", r) })
 		}

@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube/access"
 )
 
 // planHoles are the checks of docs/plans.yaml.
@@ -126,25 +128,56 @@ func templateHoles() []hole {
 	return all
 }
 
+// silence makes a policy match no request, and returns what puts it right. It stays: an API server that sees the last
+// policy about PodTemplates go looks at none ever after.
+func (w *planWall) silence(t *testing.T, name string) func() {
+	t.Helper()
+	all := w.admin.AdmissionregistrationV1().ValidatingAdmissionPolicies()
+	change := func(conditions func(stand []admissionv1.MatchCondition) []admissionv1.MatchCondition) {
+		p, err := all.Get(t.Context(), name, metav1.GetOptions{})
+		assert.NilError(t, err)
+		p.Spec.MatchConditions = conditions(p.Spec.MatchConditions)
+		_, err = all.Update(t.Context(), p, metav1.UpdateOptions{})
+		assert.NilError(t, err)
+	}
+	change(func(stand []admissionv1.MatchCondition) []admissionv1.MatchCondition {
+		return append(slices.Clone(stand), admissionv1.MatchCondition{Name: "none", Expression: "false"})
+	})
+	return func() {
+		change(func(stand []admissionv1.MatchCondition) []admissionv1.MatchCondition { return stand[:len(stand)-1] })
+	}
+}
+
+// The runner finds that a policy is not in force; of those about pods, that all are not which look at any pod.
+func (w *planWall) found(t *testing.T) {
+	finds := func(want bool, silent []string) {
+		await(t, fmt.Sprintf("the runner finds that %s is in force: %v", silent, want), func() bool {
+			walled, err := access.RunnerRestricted(t.Context(), w.runner, Namespace, plansNamespace, idleNode)
+			assert.NilError(t, err)
+			return walled == want
+		})
+	}
+	for _, silent := range [][]string{{runnerPolicy}, {configMapPolicy}, {podPolicy, planPolicy}} {
+		var restore []func()
+		for _, name := range silent {
+			restore = append(restore, w.silence(t, name))
+		}
+		finds(false, silent)
+		for _, f := range restore {
+			f()
+		}
+		finds(true, silent)
+	}
+}
+
 // Each check of the walls of plans is taken away in turn, and then an attack succeeds, as TestWallHoles has it.
 func (w *planWall) holed(t *testing.T) {
 	o := plans(t)
 	admission := w.admin.AdmissionregistrationV1()
-	// They stay, and match no request: an API server that sees the last policy about PodTemplates go looks at none ever
-	// after.
 	for _, p := range o.Policies {
-		p, err := admission.ValidatingAdmissionPolicies().Get(t.Context(), p.Name, metav1.GetOptions{})
-		assert.NilError(t, err)
-		before := p.Spec.MatchConditions
-		p.Spec.MatchConditions = append(slices.Clone(before), admissionv1.MatchCondition{Name: "none", Expression: "false"})
-		_, err = admission.ValidatingAdmissionPolicies().Update(t.Context(), p, metav1.UpdateOptions{})
-		assert.NilError(t, err)
+		restore := w.silence(t, p.Name)
 		defer func() {
-			p, err := admission.ValidatingAdmissionPolicies().Get(t.Context(), p.Name, metav1.GetOptions{})
-			assert.NilError(t, err)
-			p.Spec.MatchConditions = before
-			_, err = admission.ValidatingAdmissionPolicies().Update(t.Context(), p, metav1.UpdateOptions{})
-			assert.NilError(t, err)
+			restore()
 			all, _ := planAttacks(t, w, lair)
 			for _, a := range all {
 				if a.policy == p.Name {

@@ -36,6 +36,7 @@ func TestPlanWall(t *testing.T) {
 		w.honestly(t, w.thief, node)
 	}
 	t.Run("attacks", w.attacked)
+	t.Run("found", w.found)
 	t.Run("holes", w.holed)
 	t.Run("rights", w.withRights)
 	t.Run("reports", w.reports)

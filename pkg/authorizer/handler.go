@@ -12,6 +12,7 @@ import (
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/authorizer/rule"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/connlimit"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube/access"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/telemetry"
 )
 
@@ -28,16 +29,16 @@ const (
 
 // handler is the proxy's API.
 type handler struct {
-	reviewer  *reviewer
-	upstream  *upstream
-	limits    *lruMap[string, *limit]
-	patches   chan struct{}
-	audit     *auditor
-	metrics   *Metrics
-	now       func() time.Time
-	log       logrus.FieldLogger
-	trust     trust
-	admission admission
+	reviewer *reviewer
+	upstream *upstream
+	limits   *lruMap[string, *limit]
+	patches  chan struct{}
+	audit    *auditor
+	metrics  *Metrics
+	now      func() time.Time
+	log      logrus.FieldLogger
+	trust    trust
+	enforcer access.Enforcer
 	// stopping ends when the process shuts down; watches end with it.
 	stopping context.Context
 }
@@ -95,7 +96,7 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, token string, i 
 	if refusal := h.own(ctx, i); refusal != nil {
 		return refusal
 	}
-	h.admission.ask(h.stopping, i.NodeName)
+	h.enforcer.Ask(h.stopping, i.NodeName)
 	res, answer, err := h.upstream.ask(ctx, http.MethodGet, c, nil)
 	if err != nil {
 		return h.unavailable(ctx, err)

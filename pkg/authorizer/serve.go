@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/authorizer/certificate"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube/access"
 )
 
 const (
@@ -76,7 +77,7 @@ func New(o Options, config *rest.Config, r prometheus.Registerer, log logrus.Fie
 		handler: &handler{
 			reviewer: newReviewer(client, keys, o.Audience, o.Namespace, o.AgentAccount, time.Now, m),
 			upstream: up, limits: newLRUMap[string](newLimit), patches: make(chan struct{}, patchesAtOnce), audit: newAuditor(log, m), metrics: m,
-			admission: admission{missing: m.admission, log: log, now: time.Now}, now: time.Now, log: log, trust: defaultTrust, stopping: context.Background(),
+			enforcer: access.Enforcer{Missing: m.admission, Say: notRestricted, Log: log, Now: time.Now}, now: time.Now, log: log, trust: defaultTrust, stopping: context.Background(),
 		},
 	}, nil
 }
@@ -144,3 +145,8 @@ func newServer(h http.Handler, k *certificate.Keeper, log logrus.FieldLogger) *h
 
 // Ready returns why agents can't be served; nil if there is a valid certificate and the API server answered lately.
 func (p *Proxy) Ready() error { return p.keeper.Ready() }
+
+func notRestricted(log logrus.FieldLogger) {
+	log.Error("No admission policy restricts the proxy's account to what agents may write: apply update-operator.yaml whole, " +
+		"and check that the policy update-operator-proxy matches this account")
+}

@@ -29,7 +29,7 @@ func Start(ctx context.Context, o Options, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	p.handler.admission.restricted = func(ctx context.Context, node string) (bool, error) { return access.Restricted(ctx, p.client, node) }
+	p.handler.enforcer.Test = func(ctx context.Context, node string) (bool, error) { return access.Restricted(ctx, p.client, node) }
 	log.WithFields(logrus.Fields{telemetry.FieldVersion: telemetry.Version, telemetry.FieldAddress: o.ServeAddress}).Info("Starting the proxy")
 	return telemetry.RunAndServe(ctx, p.Run, o.ListenAddress, telemetry.Config{Gatherer: registry, Ready: p.Ready, Log: log})
 }

@@ -12,6 +12,7 @@ type Metrics struct {
 	steps      *prometheus.CounterVec
 	failures   prometheus.Counter
 	unresolved prometheus.Gauge
+	admission  prometheus.Gauge
 }
 
 // NewMetrics registers the runner's metrics; r may be nil.
@@ -24,6 +25,8 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 			Help: "Turns of nodes that could not be finished and are repeated."}),
 		unresolved: prometheus.NewGauge(prometheus.GaugeOpts{Name: name("unresolved_plans"),
 			Help: "Plans of the policy that can't be run: a template, or what it mounts, is missing, for example."}),
+		admission: prometheus.NewGauge(prometheus.GaugeOpts{Name: name("admission_policy_missing"),
+			Help: "1 if no admission policy restricts the runner's account; 0 if one does, or if that is not known yet."}),
 	}
 	for _, k := range next.Kinds() {
 		if k != next.Rest {
@@ -31,7 +34,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		}
 	}
 	if r != nil {
-		r.MustRegister(m.steps, m.failures, m.unresolved)
+		r.MustRegister(m.steps, m.failures, m.unresolved, m.admission)
 	}
 	return m
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/channel"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube/access"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/runner/next"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/telemetry"
 )
@@ -47,8 +48,10 @@ type Runner struct {
 	targets *targets
 	queue   workqueue.TypedRateLimitingInterface[string]
 	metrics *Metrics
-	log     logrus.FieldLogger
-	now     func() time.Time
+	// enforcer tests the admission policies about the runner's account.
+	enforcer access.Enforcer
+	log      logrus.FieldLogger
+	now      func() time.Time
 
 	mu sync.Mutex
 	// memories are what is remembered of nodes, by name.
@@ -73,6 +76,7 @@ func New(o Options, client kubernetes.Interface, registry prometheus.Registerer,
 		keys: &keeper{client: client, namespace: o.Namespace, name: o.SecretName}, memories: map[string]*memory{}, doubted: map[string]bool{},
 		queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](retryMin, retryMax)),
 	}
+	r.enforcer = access.Enforcer{Missing: r.metrics.admission, Say: notRestricted, Log: log, Now: time.Now}
 	r.targets = &targets{client: client, namespace: o.Namespace, plans: r.plans, keys: r.keys, from: cached{&r.w, o.PlansNamespace},
 		stands: r.w.targets.GetIndexer(), changed: make(chan struct{}, 1), metrics: r.metrics, log: log}
 	r.targets.channels = channel.New(channel.Config{Transport: channel.NewTransport(), Now: time.Now, Random: rand.Float64, Changed: r.targets.look})
@@ -200,6 +204,9 @@ func (r *Runner) visit(ctx context.Context, at int) error {
 	n, err := r.node(ctx, name)
 	if err != nil {
 		return err
+	}
+	if n != nil {
+		r.enforcer.Ask(context.WithoutCancel(ctx), name)
 	}
 	shown, err := stored[*corev1.Node](r.w.nodes.GetIndexer(), name)
 	if err == nil && (n == nil) != (shown == nil) || n != nil && shown != nil && n.ResourceVersion != shown.ResourceVersion {

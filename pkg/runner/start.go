@@ -7,6 +7,7 @@ import (
 	"github.com/pkg/errors"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/sirupsen/logrus"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube/access"
@@ -34,6 +35,14 @@ func Start(ctx context.Context, o Options, out io.Writer) error {
 	if err != nil {
 		return err
 	}
+	r.enforcer.Test = func(ctx context.Context, node string) (bool, error) {
+		return access.RunnerRestricted(ctx, client, o.Namespace, o.PlansNamespace, node)
+	}
 	log.WithField(telemetry.FieldVersion, telemetry.Version).Info("Starting the runner")
 	return telemetry.RunAndServe(ctx, r.Run, o.ListenAddress, telemetry.Config{Gatherer: registry, Ready: r.Ready, Log: log})
+}
+
+func notRestricted(log logrus.FieldLogger) {
+	log.Error("No admission policy holds the runner's account to what is its own to write and to create: apply docs/plans.yaml whole, " +
+		"and check that the policies whose names begin with update-operator-runner match this account")
 }

@@ -42,17 +42,12 @@ func Restricted(ctx context.Context, client kubernetes.Interface, node string) (
 // ConfigMap that isn't the controller's, and to evict a pod that doesn't exist without a UID, in the operator's
 // namespace.
 func ControllerRestricted(ctx context.Context, client kubernetes.Interface, namespace, node string) (bool, error) {
-	if restricted, err := Restricted(ctx, client, node); !restricted || err != nil {
+	if restricted, err := creationsRestricted(ctx, client, namespace, node); !restricted || err != nil {
 		return false, err
 	}
-	dry := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
 	object := metav1.ObjectMeta{Namespace: namespace, Name: askedFor}
-	_, err := client.CoreV1().ConfigMaps(namespace).Create(ctx, &corev1.ConfigMap{ObjectMeta: object}, dry)
-	if !byPolicy(err) {
-		return false, errors.Wrapf(err, "asking for a ConfigMap in namespace %q that is to be refused", namespace)
-	}
-	err = client.CoreV1().RESTClient().Post().Namespace(namespace).Resource("pods").Name(askedFor).SubResource("eviction").
-		VersionedParams(&dry, metav1.ParameterCodec).Body(&policyv1.Eviction{ObjectMeta: object}).Do(ctx).Error()
+	err := client.CoreV1().RESTClient().Post().Namespace(namespace).Resource("pods").Name(askedFor).SubResource("eviction").
+		VersionedParams(&asksOnly, metav1.ParameterCodec).Body(&policyv1.Eviction{ObjectMeta: object}).Do(ctx).Error()
 	if byPolicy(err) {
 		return true, nil
 	}
@@ -61,6 +56,35 @@ func ControllerRestricted(ctx context.Context, client kubernetes.Interface, name
 		return false, nil
 	}
 	return false, errors.Wrapf(err, "asking for an eviction in namespace %q that is to be refused", namespace)
+}
+
+// RunnerRestricted is Restricted for the policies about the runner's account: it also tries to create a ConfigMap
+// that isn't the runner's, and a pod that no node asks for in the namespace of plans. Which of the policies about pods
+// refuses that one is not asked.
+func RunnerRestricted(ctx context.Context, client kubernetes.Interface, namespace, plansNamespace, node string) (bool, error) {
+	if restricted, err := creationsRestricted(ctx, client, namespace, node); !restricted || err != nil {
+		return false, err
+	}
+	_, err := client.CoreV1().Pods(plansNamespace).Create(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: plansNamespace, Name: askedFor},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "asked", Image: askedFor}}}}, asksOnly)
+	if byPolicy(err) {
+		return true, nil
+	}
+	return false, errors.Wrapf(err, "asking for a pod in namespace %q that is to be refused", plansNamespace)
+}
+
+var asksOnly = metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
+
+// creationsRestricted is Restricted for what an account may create in the operator's namespace, too.
+func creationsRestricted(ctx context.Context, client kubernetes.Interface, namespace, node string) (bool, error) {
+	if restricted, err := Restricted(ctx, client, node); !restricted || err != nil {
+		return false, err
+	}
+	_, err := client.CoreV1().ConfigMaps(namespace).Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: askedFor}}, asksOnly)
+	if byPolicy(err) {
+		return true, nil
+	}
+	return false, errors.Wrapf(err, "asking for a ConfigMap in namespace %q that is to be refused", namespace)
 }
 
 // byPolicy reports whether an admission policy refused what was asked for.

@@ -104,7 +104,9 @@ func described(p *marker.Plan, target string) string {
 	return marker.ShortVersion(target) + " (effect: " + string(p.Effect) + ")"
 }
 
-func preparing(p *marker.Plan, target string) string { return "the runner prepares " + described(p, target) }
+func preparing(p *marker.Plan, target string) string {
+	return "the runner prepares " + described(p, target)
+}
 
 // awaitPrepared lets a node wait for what its plan prepares.
 func (v *View) awaitPrepared() Next {
