@@ -117,9 +117,9 @@ func (w *world) start(each ...func(r *runner, request *http.Request) error) *run
 	log := logrus.New()
 	log.SetLevel(logrus.DebugLevel)
 	log.SetOutput(testWriter{w.t})
-	out.Runner, err = New(w.options, client, nil, log)
+	out.Runner, err = New(NewConfig(w.options, client, NewMetrics(nil), log))
 	assert.NilError(w.t, err)
-	out.now = w.clock
+	out.time.Now = w.clock
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {

@@ -1,7 +1,7 @@
 // Package runner is the loop that plays the agent for nodes of plans, those labelled updater-interface-version=plan: it
 // makes one pod of a PodTemplate for each intent that names one, and answers by what the pod and the kubelet show.
 //
-//	options.go, start.go   flags, and how a runner is put together
+//	options.go, config.go  flags, and what a runner is made from; start.go: how it is put together; time.go: its clock
 //	runner.go              the queue of nodes; watch.go: what is watched, stripped of what isn't used
 //	turn.go                one node's turn: look, decide (package next), carry out; look.go: looks, cached and live
 //	write.go               reports, through the rule of package rule; pod.go: the pod; read.go: what a pod shows

@@ -30,20 +30,21 @@ type keeper struct {
 
 // known returns the key that is in use, and reads it if there is none yet.
 func (k *keeper) known(ctx context.Context) ([]byte, error) {
-	k.mu.Lock()
-	key := k.key
-	k.mu.Unlock()
-	if key != nil {
+	if key := k.inUse(); key != nil {
 		return key, nil
 	}
 	return k.read(ctx)
 }
 
+func (k *keeper) inUse() []byte {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.key
+}
+
 // read returns the key as the Secret has it now, and makes one if it has none. If runners do so at the same time, one
 // of them writes the Secret, and the others meet a conflict and read what it wrote.
 func (k *keeper) read(ctx context.Context) ([]byte, error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
 	secrets := k.client.CoreV1().Secrets(k.namespace)
 	secret, err := secrets.Get(ctx, k.name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -56,7 +57,7 @@ func (k *keeper) read(ctx context.Context) ([]byte, error) {
 		if secret.Data == nil {
 			secret.Data = map[string][]byte{}
 		}
-		if secret.Data[secretKey] = k.key; k.key == nil {
+		if secret.Data[secretKey] = k.inUse(); secret.Data[secretKey] == nil {
 			secret.Data[secretKey] = make([]byte, keyLength)
 			// It never fails.
 			_, _ = rand.Read(secret.Data[secretKey])
@@ -65,6 +66,9 @@ func (k *keeper) read(ctx context.Context) ([]byte, error) {
 			return nil, errors.Wrapf(err, "writing Secret %s/%s", k.namespace, k.name)
 		}
 	}
-	k.key = slices.Clone(secret.Data[secretKey])
-	return k.key, nil
+	key := slices.Clone(secret.Data[secretKey])
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.key = key
+	return key, nil
 }

@@ -80,7 +80,7 @@ func (r *Runner) node(ctx context.Context, name string) (*corev1.Node, error) {
 
 // see makes a view, and remembers until when intents may begin.
 func (r *Runner) see(name string, n *corev1.Node, pods []corev1.Pod) looked {
-	l := looked{node: n, View: next.View{Now: r.now(), Build: telemetry.Version}}
+	l := looked{node: n, View: next.View{Now: r.time.Now(), Build: telemetry.Version}}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	m := r.memories[name]

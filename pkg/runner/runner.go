@@ -2,13 +2,11 @@ package runner
 
 import (
 	"context"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/pkg/errors"
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/sirupsen/logrus"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -42,6 +40,7 @@ const (
 type Runner struct {
 	options Options
 	client  kubernetes.Interface
+	time    Time
 	w       watches
 	plans   *plans
 	keys    *keeper
@@ -51,7 +50,6 @@ type Runner struct {
 	// enforcer tests the admission policies about the runner's account.
 	enforcer access.Enforcer
 	log      logrus.FieldLogger
-	now      func() time.Time
 
 	mu sync.Mutex
 	// memories are what is remembered of nodes, by name.
@@ -70,19 +68,20 @@ type memory struct {
 }
 
 // New wires a runner; nothing runs yet.
-func New(o Options, client kubernetes.Interface, registry prometheus.Registerer, log logrus.FieldLogger) (*Runner, error) {
+func New(c Config) (*Runner, error) {
+	o, t := c.Options, c.Time
 	r := &Runner{
-		options: o, client: client, w: newWatches(client, o), plans: &plans{log: log}, metrics: NewMetrics(registry), log: log, now: time.Now,
-		keys: &keeper{client: client, namespace: o.Namespace, name: o.SecretName}, memories: map[string]*memory{}, doubted: map[string]bool{},
-		queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](retryMin, retryMax)),
+		options: o, client: c.Client, time: t, w: newWatches(c.Informer, o), plans: &plans{log: c.Log}, metrics: c.Metrics, log: c.Log,
+		keys: &keeper{client: c.Client, namespace: o.Namespace, name: o.SecretName}, memories: map[string]*memory{}, doubted: map[string]bool{},
+		queue: c.Queue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](retryMin, retryMax)),
 	}
-	r.enforcer = access.Enforcer{Missing: r.metrics.admission, Say: notRestricted, Log: log, Now: time.Now}
-	r.targets = &targets{client: client, namespace: o.Namespace, plans: r.plans, keys: r.keys, from: cached{&r.w, o.PlansNamespace},
-		stands: r.w.targets.GetIndexer(), changed: make(chan struct{}, 1), metrics: r.metrics, log: log}
-	r.targets.channels = channel.New(channel.Config{Transport: channel.NewTransport(), Now: time.Now, Random: rand.Float64, Changed: r.targets.look})
+	r.enforcer = access.Enforcer{Missing: c.Metrics.admission, Say: notRestricted, Log: c.Log, Now: t.Now}
+	r.targets = &targets{client: c.Client, namespace: o.Namespace, time: t, plans: r.plans, keys: r.keys, from: cached{&r.w, o.PlansNamespace},
+		stands: r.w.targets.GetIndexer(), changed: make(chan struct{}, 1), metrics: c.Metrics, log: c.Log}
+	r.targets.channels = channel.New(channel.Config{Transport: c.Channels, Now: t.Now, Random: c.Random, Changed: r.targets.look})
 	content := handler(func(any) { r.targets.look() })
 	for _, h := range []struct {
-		informer cache.SharedIndexInformer
+		informer kube.Informer
 		handler  cache.ResourceEventHandler
 	}{
 		{r.w.nodes, handler(func(obj any) {
@@ -122,19 +121,30 @@ func (r *Runner) Run(ctx context.Context) error {
 	for _, i := range r.w.all() {
 		wg.Go(func() { i.RunWithContext(ctx) })
 	}
-	wg.Go(func() { r.patrol(ctx) })
-	defer r.queue.ShutDown()
-	if !cache.WaitForCacheSync(ctx.Done(), r.w.synced) {
-		return nil
-	}
-	wg.Go(func() { r.targets.run(ctx) })
 	wg.Go(func() { r.targets.channels.Run(ctx) })
-	r.targets.look()
-	for range workers {
-		wg.Go(func() { r.work(ctx) })
+	for _, loop := range r.Loops() {
+		wg.Go(func() { loop(ctx) })
 	}
+	defer r.queue.ShutDown()
 	<-ctx.Done()
 	return nil
+}
+
+// Loops are what a runner does side by side, each until its context ends, beside its watches and its channels.
+func (r *Runner) Loops() []func(context.Context) {
+	synced := func(loop func(context.Context)) func(context.Context) {
+		return func(ctx context.Context) {
+			if cache.WaitForCacheSync(ctx.Done(), r.w.synced) {
+				loop(ctx)
+			}
+		}
+	}
+	r.targets.look()
+	loops := []func(context.Context){r.patrol, synced(r.targets.run)}
+	for range workers {
+		loops = append(loops, synced(r.work))
+	}
+	return loops
 }
 
 // work gives one node after the other its turn.
@@ -153,7 +163,7 @@ func (r *Runner) work(ctx context.Context) {
 		default:
 			r.queue.Forget(name)
 			if !again.IsZero() {
-				r.queue.AddAfter(name, max(again.Sub(r.now()), time.Millisecond))
+				r.queue.AddAfter(name, max(again.Sub(r.time.Now()), time.Millisecond))
 			}
 		}
 		r.queue.Done(name)
@@ -184,12 +194,12 @@ func (r *Runner) patrol(ctx context.Context) {
 		if err := r.visit(ctx, at); err != nil && ctx.Err() == nil {
 			r.log.WithField(telemetry.FieldError, err).Warn("The API server does not answer")
 		}
-		rest(ctx, patrolEvery)
+		r.time.Rest(ctx, patrolEvery, nil)
 	}
 }
 
 func (r *Runner) visit(ctx context.Context, at int) error {
-	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	ctx, cancel := r.time.Within(ctx, requestTime)
 	defer cancel()
 	all := r.nodes()
 	if len(all) == 0 {
@@ -225,7 +235,7 @@ func (r *Runner) doubt(name string) {
 
 func (r *Runner) reach() {
 	r.mu.Lock()
-	r.reached = r.now()
+	r.reached = r.time.Now()
 	r.mu.Unlock()
 }
 
@@ -236,15 +246,8 @@ func (r *Runner) Ready() error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.now().Sub(r.reached) > staleAfter {
+	if r.time.Now().Sub(r.reached) > staleAfter {
 		return errors.New("the API server was not reached for a minute")
 	}
 	return nil
-}
-
-func rest(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
-	}
 }

@@ -31,7 +31,7 @@ func Start(ctx context.Context, o Options, out io.Writer) error {
 	registry := prometheus.NewRegistry()
 	telemetry.RegisterBuildInfo(registry, "runner")
 	registry.MustRegister(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), collectors.NewGoCollector())
-	r, err := New(o, client, registry, log)
+	r, err := New(NewConfig(o, client, NewMetrics(registry), log))
 	if err != nil {
 		return err
 	}

@@ -28,6 +28,7 @@ const settle = 200 * time.Millisecond
 type targets struct {
 	client    kubernetes.Interface
 	namespace string
+	time      Time
 	plans     *plans
 	keys      *keeper
 	from      reader
@@ -50,13 +51,8 @@ func (t *targets) look() {
 // run looks whenever something changed, until ctx ends.
 func (t *targets) run(ctx context.Context) {
 	retry := retryMin
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-t.changed:
-		}
-		rest(ctx, settle)
+	for t.time.Rest(ctx, ever, t.changed) {
+		t.time.Rest(ctx, settle, nil)
 		err := t.pass(ctx)
 		if err == nil || ctx.Err() != nil {
 			retry = retryMin
@@ -65,7 +61,7 @@ func (t *targets) run(ctx context.Context) {
 		if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
 			t.log.WithField(telemetry.FieldError, err).Warn("Could not look at the plans; trying again")
 		}
-		rest(ctx, retry)
+		t.time.Rest(ctx, retry, nil)
 		retry = min(2*retry, retryMax)
 		t.look()
 	}
@@ -78,7 +74,7 @@ func (t *targets) pass(ctx context.Context) error {
 		return nil
 	}
 	t.channels.Set(channels(all))
-	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	ctx, cancel := t.time.Within(ctx, requestTime)
 	defer cancel()
 	key, err := t.keys.known(ctx)
 	if err != nil {

@@ -55,11 +55,11 @@ func (r *Runner) carryOut(ctx context.Context, name string) (time.Time, error) {
 			return step.Again, err
 		}
 	}
-	return r.now().Add(time.Second), nil
+	return r.time.Now().Add(time.Second), nil
 }
 
 func (r *Runner) step(ctx context.Context, name string) (next.Step, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	ctx, cancel := r.time.Within(ctx, requestTime)
 	defer cancel()
 	l, err := r.look(ctx, name)
 	if err != nil {
@@ -110,11 +110,11 @@ func (r *Runner) try(ctx context.Context, l *looked) error {
 // create asks for the pod. One that is there already is this intent's, whichever runner made it. No request outlives
 // intent-until.
 func (r *Runner) create(ctx context.Context, l *looked) error {
-	left := l.Node.Intent.Until.Sub(r.now())
+	left := l.Node.Intent.Until.Sub(r.time.Now())
 	if left <= 0 {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, left)
+	ctx, cancel := r.time.Within(ctx, left)
 	defer cancel()
 	p, err := r.client.CoreV1().Pods(r.options.PlansNamespace).Create(ctx, newPod(l.template, l.Node), metav1.CreateOptions{FieldManager: fieldManager})
 	switch {

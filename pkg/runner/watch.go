@@ -20,44 +20,49 @@ const planNodes = string(marker.KeyInterfaceVersion) + "=" + string(fleet.Interf
 // byNode indexes pods by the node that they are on.
 const byNode = "node"
 
-// source says what an informer watches.
-type source struct {
-	resource, namespace, selector string
-	kind                          runtime.Object
-	strip                         func(any) any
-	indexers                      cache.Indexers
+// Source says what an informer watches: objects of a namespace, or one of them by its name.
+type Source struct {
+	Resource, Namespace, Name, Selector string
+	Indexers                            cache.Indexers
+	// Strip is what is kept of an object.
+	Strip func(any) any
+	kind  runtime.Object
 }
 
-// informer returns one that keeps of each object what strip leaves.
-func (s source) informer(client kubernetes.Interface) cache.SharedIndexInformer {
-	lw := cache.NewFilteredListWatchFromClient(client.CoreV1().RESTClient(), s.resource, s.namespace, func(o *metav1.ListOptions) { o.LabelSelector = s.selector })
+// informer returns one that keeps of each object what Strip leaves.
+func (s Source) informer(client kubernetes.Interface) kube.Informer {
+	if s.Name != "" {
+		return kube.ConfigMapInformer(client, s.Namespace, s.Name)
+	}
+	lw := cache.NewFilteredListWatchFromClient(client.CoreV1().RESTClient(), s.Resource, s.Namespace, func(o *metav1.ListOptions) { o.LabelSelector = s.Selector })
 	i := cache.NewSharedIndexInformerWithOptions(cache.ToListWatcherWithWatchListSemantics(lw, client), s.kind,
-		cache.SharedIndexInformerOptions{ObjectDescription: s.resource, Indexers: s.indexers})
+		cache.SharedIndexInformerOptions{ObjectDescription: s.Resource, Indexers: s.Indexers})
 	// Only an informer that runs already refuses a transform.
-	_ = i.SetTransform(func(obj any) (any, error) { return s.strip(obj), nil })
+	_ = i.SetTransform(func(obj any) (any, error) { return s.Strip(obj), nil })
 	return i
 }
 
 // watches are all that a runner watches.
 type watches struct {
-	nodes, pods, templates, configMaps, secrets, policy, targets cache.SharedIndexInformer
+	nodes, pods, templates, configMaps, secrets, policy, targets kube.Informer
 }
 
-func newWatches(client kubernetes.Interface, o Options) watches {
+func newWatches(informer func(Source) kube.Informer, o Options) watches {
+	asItIs := func(obj any) any { return obj }
 	return watches{
-		nodes: source{resource: "nodes", selector: planNodes, kind: &corev1.Node{}, strip: stripNode}.informer(client),
-		pods: source{resource: "pods", namespace: o.PlansNamespace, selector: kube.PlanLabel, kind: &corev1.Pod{}, strip: stripPod,
-			indexers: cache.Indexers{byNode: nodeOfPod}}.informer(client),
-		templates:  source{resource: "podtemplates", namespace: o.PlansNamespace, kind: &corev1.PodTemplate{}, strip: stripContent}.informer(client),
-		configMaps: source{resource: "configmaps", namespace: o.PlansNamespace, kind: &corev1.ConfigMap{}, strip: stripContent}.informer(client),
-		secrets:    source{resource: "secrets", namespace: o.PlansNamespace, kind: &corev1.Secret{}, strip: stripContent}.informer(client),
-		policy:     kube.ConfigMapInformer(client, o.Namespace, kube.PolicyConfigMap),
-		targets:    kube.ConfigMapInformer(client, o.Namespace, kube.PlanTargetsConfigMap),
+		nodes: informer(Source{Resource: "nodes", Selector: planNodes, kind: &corev1.Node{}, Strip: stripNode}),
+		pods: informer(Source{Resource: "pods", Namespace: o.PlansNamespace, Selector: kube.PlanLabel, kind: &corev1.Pod{}, Strip: stripPod,
+			Indexers: cache.Indexers{byNode: nodeOfPod}}),
+		templates:  informer(Source{Resource: "podtemplates", Namespace: o.PlansNamespace, kind: &corev1.PodTemplate{}, Strip: stripContent}),
+		configMaps: informer(Source{Resource: "configmaps", Namespace: o.PlansNamespace, kind: &corev1.ConfigMap{}, Strip: stripContent}),
+		secrets:    informer(Source{Resource: "secrets", Namespace: o.PlansNamespace, kind: &corev1.Secret{}, Strip: stripContent}),
+		policy:     informer(Source{Resource: "configmaps", Namespace: o.Namespace, Name: kube.PolicyConfigMap, Strip: asItIs}),
+		targets:    informer(Source{Resource: "configmaps", Namespace: o.Namespace, Name: kube.PlanTargetsConfigMap, Strip: asItIs}),
 	}
 }
 
-func (w *watches) all() []cache.SharedIndexInformer {
-	return []cache.SharedIndexInformer{w.nodes, w.pods, w.templates, w.configMaps, w.secrets, w.policy, w.targets}
+func (w *watches) all() []kube.Informer {
+	return []kube.Informer{w.nodes, w.pods, w.templates, w.configMaps, w.secrets, w.policy, w.targets}
 }
 
 func (w *watches) synced() bool {

@@ -23,7 +23,7 @@ func (r *Runner) report(ctx context.Context, l *looked, step next.Step) error {
 	for k, v := range step.Changes {
 		patch.Annotations[string(k)] = v
 	}
-	if refusal := rule.Judge(rule.Write{NodeName: l.Node.Name, NodeUID: l.Node.UID, Patch: patch, Now: r.now(), Live: rule.Live{
+	if refusal := rule.Judge(rule.Write{NodeName: l.Node.Name, NodeUID: l.Node.UID, Patch: patch, Now: r.time.Now(), Live: rule.Live{
 		Name: n.Name, UID: string(n.UID), ResourceVersion: n.ResourceVersion, Annotations: n.Annotations, Unschedulable: n.Spec.Unschedulable,
 	}}); refusal != nil {
 		return errors.Errorf("the report is not allowed: %s: %s", refusal.Reason, refusal.Message)
