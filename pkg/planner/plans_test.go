@@ -195,6 +195,34 @@ func TestPlanNode(t *testing.T) {
 	}
 }
 
+// A node whose content is proven and whose pods are Ready goes back into service, though only the last look at it is
+// remembered (L2); the runner's word alone is not enough, whatever was looked at before (S7).
+func TestContentAndPodsOnNode(t *testing.T) {
+	set := policy.DefaultSettings()
+	set.Plans = []policy.Plan{files}
+	withPods(&set)
+	for _, before := range []*fleet.Checked{nil, {For: fleet.CheckPods, At: now}} {
+		back := node("a", onItsWay(files, "content"), acting, answers(marker.StateReady, ""), said(version(files, "content")))
+		back.Checked = before
+		looks := map[fleet.CheckFor]bool{}
+		for {
+			s := fleetOf([]fleet.Node{back, node("z")}, "a")
+			s.PlanTargets = targets()
+			_, step := find(t, planner.Plan(s, set), "a")
+			assert.Assert(t, step != nil)
+			if step.Act == intent.ActReturn {
+				break
+			}
+			assert.Equal(t, step.Act, intent.ActCheck)
+			assert.Assert(t, !looks[step.Check.For], "looks for %s once more", step.Check.For)
+			looks[step.Check.For] = true
+			back.Checked = &fleet.Checked{For: step.Check.For, At: now}
+		}
+		assert.Assert(t, looks[fleet.CheckApplied])
+		assert.Assert(t, looks[fleet.CheckPods] || before != nil)
+	}
+}
+
 func decided(d plan.Decision) string {
 	act := string(d.Act)
 	if act == "" {

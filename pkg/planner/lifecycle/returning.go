@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
@@ -24,12 +25,18 @@ func returning(in *Input) Next {
 		}
 		return in.abandon(plan.ReasonPodRefused, m.Report.Message, marker.OutcomeFailed)
 	case in.confirmed() && in.Ready && (failed || m.Report.Current == m.Intent.Target):
-		return first(in, awaitApplied, awaitPodsBack, awaitUncordonHooks, uncordon)
+		return first(in, awaitPodsBack, awaitApplied, awaitUncordonHooks, uncordon)
 	}
 	return first(in, lostInReboot, awaitReturn)
 }
 
-func awaitPodsBack(in *Input) Next { return in.awaitPodsOnNode(time.Time{}) }
+func awaitPodsBack(in *Input) Next {
+	if l := in.Checked; l != nil && l.For == fleet.CheckApplied {
+		// The plan's pod is looked at only after these pods were well, and its look has replaced theirs.
+		return Next{}
+	}
+	return in.awaitPodsOnNode(time.Time{})
+}
 
 // uncordon lets the node serve again, asks for fresh facts and begins the soak, in one patch.
 func uncordon(in *Input) Next {
