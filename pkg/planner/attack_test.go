@@ -87,6 +87,8 @@ func TestAttackAges(t *testing.T) {
 	assert.DeepEqual(t, plan(node("a", offered(v2)), node("b", runs(v3)), node("c", runs(v3))).Saw, []string{v2, v3})
 	assert.DeepEqual(t, plan(node("a", offered(v2))).Saw, []string{v2})
 	assert.DeepEqual(t, plan(node("a", runs(v2)), node("b")).Saw, []string{v2})
+	// Nodes of plans never go to a version of Bottlerocket.
+	assert.DeepEqual(t, plan(node("a", offered(v2)), node("b", planned), node("c", planned)).Saw, []string{v2})
 	set.Versions.Downgrade = true
 	assert.DeepEqual(t, plan(node("a", runs(v2)), node("b")).Saw, []string{v2})
 }

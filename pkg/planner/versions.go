@@ -106,7 +106,7 @@ func (p *planner) witnessed(version string) bool {
 	could := 0
 	for i := range p.members {
 		m := &p.members[i]
-		if c := marker.CompareVersions(version, m.OSVersion); m.Labelled() && m.Leaving == "" && (c > 0 || c < 0 && p.set.Versions.Downgrade) {
+		if c := marker.CompareVersions(version, m.OSVersion); m.Labelled() && m.Wish == nil && m.Leaving == "" && (c > 0 || c < 0 && p.set.Versions.Downgrade) {
 			could++
 		}
 	}
