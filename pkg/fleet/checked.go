@@ -11,7 +11,8 @@ const (
 	CheckBaseline CheckFor = "baseline"
 	// CheckVolumes: whether volumes of the evicted pods are still attached.
 	CheckVolumes CheckFor = "volumes"
-	// CheckPods: whether the pods that the policy names are Ready on the node.
+	// CheckPods: whether the pods that the policy names are Ready on the node, and what CheckApplied is for, if it is
+	// asked for that too.
 	CheckPods CheckFor = "pods"
 	// CheckWorkloads: whether the workloads of the baseline have as many Ready pods as before.
 	CheckWorkloads CheckFor = "workloads"
@@ -28,6 +29,8 @@ type Checked struct {
 	Workloads map[string]int
 	// Attachments are the names of the volume attachments that are awaited.
 	Attachments []string
+	// Digest is that of the content that was looked for; empty if none was.
+	Digest string
 	// Problem is a sentence on the first thing that is not as awaited; empty if there is none.
 	Problem string
 	// Failed is a sentence on why the look failed; nothing is known then.

@@ -31,7 +31,7 @@ const (
 func (k *Cluster) Check(ctx context.Context, node string, q plan.LiveCheck) (fleet.Checked, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
-	l := fleet.Checked{For: q.For}
+	l := fleet.Checked{For: q.For, Digest: q.Digest}
 	var err error
 	switch q.For {
 	case fleet.CheckBaseline:
@@ -39,7 +39,12 @@ func (k *Cluster) Check(ctx context.Context, node string, q plan.LiveCheck) (fle
 	case fleet.CheckVolumes:
 		l.Attachments, l.Problem, err = attachedVolumes(ctx, k.c.Client, node, q.Attachments)
 	case fleet.CheckPods:
-		l.Problem, err = unwellPods(ctx, k.c.Client, node, q.Pods)
+		if q.Digest != "" {
+			l.Problem, err = unapplied(ctx, k.c.Client, node, q)
+		}
+		if err == nil && l.Problem == "" {
+			l.Problem, err = unwellPods(ctx, k.c.Client, node, q.Pods)
+		}
 	case fleet.CheckWorkloads:
 		l.Problem, err = unwellWorkloads(ctx, k.c.Client, q.Workloads)
 	case fleet.CheckApplied:

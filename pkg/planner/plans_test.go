@@ -163,7 +163,7 @@ func TestPlanNode(t *testing.T) {
 		{"failed, and not Ready", one, []change{onItsWay(up, k2), acting, failed(marker.ReasonPodFailed), notReady}, nil, "Returning Note Returning", ""},
 		{"content, by the runner's word alone (S7)", []policy.Plan{files}, []change{onItsWay(files, "content"), acting, ready, said(version(files, "content"))}, nil, "Returning Check Returning", ""},
 		{"content, and the pod's own", []policy.Plan{files}, []change{onItsWay(files, "content"), acting, ready, said(version(files, "content")), with(func(n *fleet.Node) {
-			n.Checked = &fleet.Checked{For: fleet.CheckApplied, At: now}
+			n.Checked = &fleet.Checked{For: fleet.CheckApplied, At: now, Digest: digest}
 		})}, nil, "Returning Return Uncordoned", ""},
 		{"the runner can't tell why it failed", one, []change{onItsWay(up, k2), acting, failed("")}, nil, "Returning Return HostError", ""},
 		{"it came back from its reboot without the target", []policy.Plan{reboots}, []change{onItsWay(reboots, k2), acting, failed(""), booted("b2")}, nil, "Returning Return RolledBack", ""},
@@ -201,11 +201,11 @@ func TestContentAndPodsOnNode(t *testing.T) {
 	set := policy.DefaultSettings()
 	set.Plans = []policy.Plan{files}
 	withPods(&set)
-	for _, before := range []*fleet.Checked{nil, {For: fleet.CheckPods, At: now}} {
+	for _, before := range []*fleet.Checked{nil, {For: fleet.CheckPods, At: now}, {For: fleet.CheckApplied, At: now, Digest: digest}} {
 		back := node("a", onItsWay(files, "content"), acting, answers(marker.StateReady, ""), said(version(files, "content")))
 		back.Checked = before
-		looks := map[fleet.CheckFor]bool{}
-		for {
+		looks := 0
+		for ; ; looks++ {
 			s := fleetOf([]fleet.Node{back, node("z")}, "a")
 			s.PlanTargets = targets()
 			_, step := find(t, planner.Plan(s, set), "a")
@@ -214,12 +214,11 @@ func TestContentAndPodsOnNode(t *testing.T) {
 				break
 			}
 			assert.Equal(t, step.Act, intent.ActCheck)
-			assert.Assert(t, !looks[step.Check.For], "looks for %s once more", step.Check.For)
-			looks[step.Check.For] = true
-			back.Checked = &fleet.Checked{For: step.Check.For, At: now}
+			assert.Equal(t, looks, 0, "it is looked for %s once more", step.Check.For)
+			assert.Assert(t, step.Check.Digest == digest && len(step.Check.Pods) == 1)
+			back.Checked = &fleet.Checked{For: step.Check.For, At: now, Digest: step.Check.Digest}
 		}
-		assert.Assert(t, looks[fleet.CheckApplied])
-		assert.Assert(t, looks[fleet.CheckPods] || before != nil)
+		assert.Equal(t, looks, 1)
 	}
 }
 

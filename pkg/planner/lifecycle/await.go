@@ -17,7 +17,7 @@ import (
 // answer from before since is none.
 func (v *View) check(q plan.LiveCheck, since time.Time, waiting plan.Reason) (*fleet.Checked, Next) {
 	found := v.Checked
-	if found != nil && (found.For != q.For || found.At.Before(since)) {
+	if found != nil && (found.For != q.For || found.Digest != q.Digest || found.At.Before(since)) {
 		found = nil
 	}
 	r, message := waiting, plan.Messagef("the operator is looking")
@@ -89,13 +89,13 @@ func (v *View) podsUnwell(since time.Time) bool {
 	return len(v.Rules.Verify.Pods) > 0 && l != nil && l.For == fleet.CheckPods && !l.At.Before(since) && !l.Passed()
 }
 
-// awaitPodsOnNode lets a node that is well wait for pods that must be Ready on it, and were since some time.
-func (in *Input) awaitPodsOnNode(since time.Time) Next {
-	pods := in.Rules.Verify.Pods
-	if len(pods) == 0 {
+// awaitPodsOnNode lets a node that is well wait for pods that must be Ready on it, and were since some time, and for what
+// else the look is for.
+func (in *Input) awaitPodsOnNode(check plan.LiveCheck, since time.Time) Next {
+	check.For, check.Pods = fleet.CheckPods, in.Rules.Verify.Pods
+	if len(check.Pods) == 0 {
 		return Next{}
 	}
-	check := plan.LiveCheck{For: fleet.CheckPods, Pods: pods}
 	if lost := in.lost(); !lost.passed || !in.podsUnwell(since) {
 		_, next := in.check(check, since, plan.ReasonPodsNotReady)
 		return next
@@ -118,7 +118,7 @@ func awaitPodsAgain(in *Input) Next {
 		// Workloads are looked at only after these pods were well, and their look has replaced the pods' one.
 		return Next{}
 	}
-	return in.awaitPodsOnNode(soaked)
+	return in.awaitPodsOnNode(plan.LiveCheck{}, soaked)
 }
 
 // awaitWorkloads lets a node whose soak is over wait for workloads that are less Ready than before.

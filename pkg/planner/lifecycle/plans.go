@@ -185,15 +185,14 @@ func (v *View) planFailed() (r plan.Reason, blamed bool) {
 	}
 }
 
-// awaitApplied has the controller itself read what the pod of a plan says that it brought, where no kubelet shows it:
-// the second witness.
-func awaitApplied(in *Input) Next {
-	p := in.Marks.Plan
-	if p == nil || p.Proof != marker.ProofContent || in.answer() == marker.StateError {
-		return Next{}
+// applied has the controller itself read what the pod of a plan says that it brought, where no kubelet shows it: the
+// second witness. It is empty where there is nothing to read.
+func (v *View) applied() plan.LiveCheck {
+	p := v.Marks.Plan
+	if p == nil || p.Proof != marker.ProofContent || v.answer() == marker.StateError {
+		return plan.LiveCheck{}
 	}
-	_, next := in.check(plan.LiveCheck{For: fleet.CheckApplied, Intent: in.Marks.Intent.ID, Digest: p.Digest}, time.Time{}, plan.ReasonReturning)
-	return next
+	return plan.LiveCheck{For: fleet.CheckApplied, Intent: v.Marks.Intent.ID, Digest: p.Digest}
 }
 
 // maxPlansDone is of how many plans a node's content is noted: the annotation can hold as many with the longest names.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
@@ -25,17 +24,23 @@ func returning(in *Input) Next {
 		}
 		return in.abandon(plan.ReasonPodRefused, m.Report.Message, marker.OutcomeFailed)
 	case in.confirmed() && in.Ready && (failed || m.Report.Current == m.Intent.Target):
-		return first(in, awaitPodsBack, awaitApplied, awaitUncordonHooks, uncordon)
+		return first(in, awaitBack, awaitUncordonHooks, uncordon)
 	}
 	return first(in, lostInReboot, awaitReturn)
 }
 
-func awaitPodsBack(in *Input) Next {
-	if l := in.Checked; l != nil && l.For == fleet.CheckApplied {
-		// The plan's pod is looked at only after these pods were well, and its look has replaced theirs.
+// awaitBack lets a node wait for what must be seen of it: that its plan's pod brought its content, and that the pods that
+// the policy wants are Ready on it. It is one look, since only the last one is remembered.
+func awaitBack(in *Input) Next {
+	look := in.applied()
+	switch {
+	case len(in.Rules.Verify.Pods) > 0:
+		return in.awaitPodsOnNode(look, time.Time{})
+	case look.Digest == "":
 		return Next{}
 	}
-	return in.awaitPodsOnNode(time.Time{})
+	_, next := in.check(look, time.Time{}, plan.ReasonReturning)
+	return next
 }
 
 // uncordon lets the node serve again, asks for fresh facts and begins the soak, in one patch.
