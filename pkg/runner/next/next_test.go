@@ -106,6 +106,7 @@ func because(reason string) func(*Pod) { return func(p *Pod) { p.Reason = reason
 func deleting(p *Pod)                  { p.Deleting = true }
 func rejected(p *Pod)                  { p.Phase, p.Started, p.Ended, p.Reason = Failed, false, time.Time{}, "OutOfcpu" }
 func said(text string) func(*Pod)      { return func(p *Pod) { p.Said = text } }
+func ofUID(uid string) func(*Pod)      { return func(p *Pod) { p.NodeUID = uid } }
 func of(intent string) func(*Pod) {
 	return func(p *Pod) { p.Intent, p.Name, p.UID = intent, "p-"+intent, "pod-"+intent }
 }
@@ -197,6 +198,10 @@ func TestDecide(t *testing.T) {
 		{name: "apply, tried, much too late", view: situation(apply, tried, at(time.Hour)), want: Rest},
 		{name: "apply, an earlier pod runs", view: situation(apply, tried, pod(of("i-1"), running)), want: Delete, pod: "pod-i-1"},
 		{name: "apply, an earlier pod ends", view: situation(apply, tried, pod(of("i-1"), running, deleting)), want: Rest, again: 70 * time.Minute},
+		{name: "apply, a pod of the Node before it runs", view: situation(apply, tried, pod(of("i-1"), running, ofUID("u-0"))), want: Delete, pod: "pod-i-1"},
+		{name: "apply, a pod of the Node before it ends", view: situation(apply, tried, pod(of("i-1"), running, deleting, ofUID("u-0"))), want: Release, pod: "pod-i-1"},
+		{name: "apply, a pod of the Node before it ends, let go", view: situation(apply, tried, pod(of("i-1"), running, deleting, ofUID("u-0"), func(p *Pod) { p.Held = false })),
+			want: Rest},
 		{name: "apply, busy", view: situation(apply, answered(busy)), want: Create},
 		{name: "apply, busy, at the last moment", view: situation(apply, answered(busy), at(5*time.Minute-time.Nanosecond)), want: Create},
 		{name: "apply, busy, too late", view: situation(apply, answered(busy), at(5*time.Minute)), want: Rest, again: time.Minute},

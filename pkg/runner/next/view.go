@@ -133,10 +133,11 @@ func (v *View) is(p *Pod) bool {
 	return v.Node != nil && p.NodeUID == v.Node.UID && p.Intent == v.Node.Intent.ID && p.Intent != ""
 }
 
-// leftover returns a pod of another intent of this node that is not over.
+// leftover returns a pod of another intent that is not over. One that was made for an earlier Node of this name counts
+// too: it runs on the same machine, if a user deleted the Node and the kubelet registered it anew.
 func (v *View) leftover() *Pod {
 	for i := range v.Pods {
-		if p := &v.Pods[i]; p.NodeUID == v.Node.UID && !v.is(p) && !p.Over() {
+		if p := &v.Pods[i]; !v.is(p) && !p.Over() {
 			return p
 		}
 	}
