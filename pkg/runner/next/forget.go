@@ -14,6 +14,10 @@ func (v *View) clear() Step {
 				}
 				continue
 			}
+			if v.is(p) {
+				// As long as the controller waits for what comes of it, which may be an hour.
+				continue
+			}
 			expires := v.until(p).Add(keepPod)
 			if v.Now.Before(expires) {
 				step.Again = earliest(step.Again, expires)

@@ -308,8 +308,10 @@ func TestDecide(t *testing.T) {
 		{name: "node gone, a pod without its finalizer", view: situation(apply, gone, pod(running, func(p *Pod) { p.Held = false })), want: Delete, pod: "pod-1"},
 		{name: "another node of that name, a pod", view: situation(stabilize, answered(ready), otherUID, pod()), want: Release, pod: "pod-1"},
 		{name: "label gone, a pod runs", view: situation(apply, unlabelled, answered(busy), pod(running)), want: Delete, pod: "pod-1"},
-		{name: "label gone, a pod is over", view: situation(apply, unlabelled, answered(busy), pod()), want: Rest, again: 14 * time.Minute},
-		{name: "label gone, a pod is over for long", view: situation(apply, unlabelled, answered(busy), pod(), at(15*time.Minute)), want: Release, pod: "pod-1"},
+		{name: "label gone, a pod is over, its intent stands", view: situation(apply, unlabelled, answered(busy), pod(), at(24*time.Hour)), want: Rest},
+		{name: "label gone, an earlier pod is over", view: situation(stabilize, unlabelled, pod(of("i-1"), func(p *Pod) { p.Until = noon })), want: Rest, again: 9 * time.Minute},
+		{name: "label gone, an earlier pod is over for long", view: situation(stabilize, unlabelled, pod(of("i-1"), func(p *Pod) { p.Until = noon }), at(10*time.Minute)),
+			want: Release, pod: "pod-i-1"},
 		{name: "label gone, an intent", view: situation(apply, unlabelled, answered(busy)), want: Rest},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -344,6 +346,19 @@ func TestDecide(t *testing.T) {
 			}
 		})
 	}
+}
+
+// S10, S7: a label that is gone for long and comes back in mid attempt is no proof that no pod was made.
+func TestLabelComesBack(t *testing.T) {
+	v := situation(apply, answered(busy), pod(failing(143), deleting), func(v *View) { v.Node.Labelled = false }, at(30*time.Minute))
+	for step := Decide(v); step.Kind != Rest; step = Decide(v) {
+		assert.Equal(t, step.Kind, Release)
+		// Its deletion was asked for.
+		v.Pods = nil
+	}
+	v.Node.Labelled = true
+	step := Decide(v)
+	assert.Equal(t, step.Report.Reason, marker.ReasonInterrupted, step.Report.Message)
 }
 
 // L4: runners of two builds don't write against each other.
