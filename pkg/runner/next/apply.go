@@ -152,7 +152,7 @@ func (v *View) byItself(p *Pod) bool {
 func (v *View) interrupted(p *Pod) string {
 	switch {
 	case !p.Started && p.Reason == "" && p.Deleting:
-		return fmt.Sprintf("started no container within %s and was deleted, or was deleted before", minutes(startWithin))
+		return fmt.Sprintf("started no container within %s and was deleted, or was deleted before", minutes(v.Node.startWithin()))
 	case p.Deleting:
 		return "was deleted"
 	case p.Reason != "":

@@ -122,10 +122,19 @@ func (v *View) await(p *Pod) Step {
 	if p.Started || p.Deleting {
 		return Step{Kind: Rest}
 	}
-	if until := p.Created.Add(startWithin); v.Now.Before(until) {
+	if until := p.Created.Add(n.startWithin()); v.Now.Before(until) {
 		return Step{Kind: Rest, Again: until}
 	}
 	return v.end(p)
+}
+
+// startWithin is how long the present intent's pod may take to start its first container. One that prepares the node
+// may pull a large image while the node is in service, so it has all the time of its plan.
+func (n *Node) startWithin() time.Duration {
+	if n.Intent.Action == marker.ActionRebootUpdate {
+		return startWithin
+	}
+	return max(startWithin, n.Plan.Within())
 }
 
 // until is the intent-until of the intent that a pod was made for.

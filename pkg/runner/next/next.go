@@ -10,7 +10,7 @@ import (
 const (
 	// lateAfter is how long after intent-until no request for the pod can be under way any more.
 	lateAfter = time.Minute
-	// startWithin is how long a pod may take to start its first container.
+	// startWithin is how long an apply pod may take to start its first container.
 	startWithin = 5 * time.Minute
 	// settleReboot is how long after the pod's end the effects reboot and restart may still show, settleNone that of none.
 	settleReboot = 10 * time.Minute

@@ -170,6 +170,8 @@ func TestDecide(t *testing.T) {
 		{name: "prepare, tried", view: situation(prepare, uncordoned, tried), want: Report, state: busy},
 		{name: "prepare, busy", view: situation(prepare, uncordoned, answered(busy)), want: Create},
 		{name: "prepare, the pod runs", view: situation(prepare, answered(busy), pod(running)), want: Rest},
+		{name: "prepare, its image is pulled", view: situation(prepare, answered(busy), pod(pending), at(6*time.Minute)), want: Rest, again: 25 * time.Minute},
+		{name: "prepare, its image could not be pulled", view: situation(prepare, answered(busy), pod(pending), at(31*time.Minute)), want: Delete, pod: "pod-1"},
 		{name: "prepare, the pod succeeded", view: situation(prepare, answered(busy), pod()), want: Report, state: ready},
 		{name: "prepare, the pod failed", view: situation(prepare, answered(busy), pod(failing(3))), want: ReadLog, pod: "pod-1"},
 		{name: "prepare, the pod failed, log read", view: situation(prepare, answered(busy), pod(failing(3)), read), want: Report, state: failure,
