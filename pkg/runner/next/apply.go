@@ -110,7 +110,7 @@ func (v *View) ended(p *Pod) time.Time {
 }
 
 // failed is the error of a pod that is over and didn't bring what it was made for. Only its own exit is its doing
-// (S10): a kubelet that goes down takes its containers with it.
+// (S10): a kubelet that goes down takes its containers with it, and one that is deleted may end in peace.
 func (v *View) failed(p *Pod) Step {
 	n := v.Node
 	applies := n.Intent.Action == marker.ActionRebootUpdate
@@ -118,6 +118,7 @@ func (v *View) failed(p *Pod) Step {
 	case applies && v.reboots(p) && n.rebooted():
 		return v.say(marker.StateError, marker.ReportReasonNone, "the node came back from its reboot and shows %s instead of %s: it was rolled back",
 			v.shows(p), v.wanted())
+	case p.Phase == Succeeded && p.Deleting:
 	case p.Phase == Succeeded && v.reboots(p):
 		return v.say(marker.StateError, marker.ReasonNoEffect, "pod %s ended with status 0, and the node did not reboot within %s", p.Name, minutes(settleReboot))
 	case p.Phase == Succeeded:

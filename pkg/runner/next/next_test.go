@@ -256,6 +256,8 @@ func TestDecide(t *testing.T) {
 			says: "rolled back"},
 		{name: "reboot, deleted, old boot for long", view: situation(apply, answered(busy), pod(failing(1), deleting), at(13*time.Minute)), want: Report, state: failure,
 			reason: marker.ReasonInterrupted, says: "was deleted"},
+		{name: "reboot, deleted, and ended in peace, old boot for long", view: situation(apply, answered(busy), pod(deleting), at(13*time.Minute)), want: Report, state: failure,
+			reason: marker.ReasonInterrupted, says: "was deleted"},
 		{name: "reboot, too long, old boot for long", view: situation(apply, answered(busy), pod(failing(137), because("DeadlineExceeded")), at(13*time.Minute)), want: Report,
 			state: failure, reason: marker.ReasonInterrupted, says: "DeadlineExceeded"},
 		{name: "reboot, a kubelet's clock far ahead", view: situation(apply, answered(busy), pod(func(p *Pod) { p.Ended = noon.Add(24 * time.Hour) }), at(46*time.Minute)),
@@ -275,6 +277,8 @@ func TestDecide(t *testing.T) {
 		{name: "none, no target", view: situation(apply, answered(busy), plan(marker.EffectNone, marker.DrainNothing), pod(), at(4*time.Minute)), want: Rest, again: time.Minute},
 		{name: "none, no target for long", view: situation(apply, answered(busy), plan(marker.EffectNone, marker.DrainNothing), pod(), at(5*time.Minute)), want: Report,
 			state: failure, reason: marker.ReasonNoEffect},
+		{name: "none, deleted, and ended in peace", view: situation(apply, answered(busy), plan(marker.EffectNone, marker.DrainNothing), pod(deleting), at(5*time.Minute)), want: Report,
+			state: failure, reason: marker.ReasonInterrupted, says: "was deleted"},
 		{name: "none, killed by itself", view: situation(apply, answered(busy), plan(marker.EffectNone, marker.DrainNothing), pod(failing(137)), read, at(5*time.Minute)), want: Report,
 			state: failure, reason: marker.ReasonPodFailed},
 
