@@ -115,7 +115,7 @@ func (v *View) failed(p *Pod) Step {
 	n := v.Node
 	applies := n.Intent.Action == marker.ActionRebootUpdate
 	switch {
-	case applies && v.reboots(p) && n.rebooted():
+	case applies && p.Started && v.reboots(p) && n.rebooted():
 		return v.say(marker.StateError, marker.ReportReasonNone, "the node came back from its reboot and shows %s instead of %s: it was rolled back",
 			v.shows(p), v.wanted())
 	case p.Phase == Succeeded && p.Deleting:

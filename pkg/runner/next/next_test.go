@@ -243,6 +243,8 @@ func TestDecide(t *testing.T) {
 		{name: "reboot, new boot, another build", view: situation(apply, answered(busy), pod(), boot(newBoot), shows("v1.34.2+k3s2")), want: Report, state: failure,
 			says: "v1.34.2+k3s2 instead of " + target},
 		{name: "reboot, new boot, no target", view: situation(apply, answered(busy), pod(), boot(newBoot)), want: Report, state: failure, says: "rolled back"},
+		{name: "reboot, new boot, no target, rejected", view: situation(apply, answered(busy), pod(rejected), boot(newBoot)), want: Report, state: failure,
+			reason: marker.ReasonInterrupted, says: "OutOfcpu"},
 		{name: "reboot, new boot, no target, not Ready", view: situation(apply, answered(busy), pod(), boot(newBoot), notReady, at(time.Hour)), want: Rest},
 		{name: "reboot, its kubelet died, new boot, target", view: situation(apply, answered(busy), pod(failing(143), because("Terminated")), boot(newBoot), shows(target)),
 			want: Report, state: ready},
