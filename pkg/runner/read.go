@@ -27,7 +27,9 @@ func nodeOf(n *corev1.Node) *next.Node {
 		out.BootID = i.BootID
 	}
 	for _, c := range n.Status.Conditions {
-		out.Ready = out.Ready || c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+		if c.Type == corev1.NodeReady {
+			out.Ready, out.ReadySince = c.Status == corev1.ConditionTrue, c.LastTransitionTime.Time
+		}
 	}
 	return next.NodeOf(out)
 }

@@ -92,7 +92,7 @@ func stripNode(obj any) any {
 	out.Spec.Unschedulable = n.Spec.Unschedulable
 	for _, c := range n.Status.Conditions {
 		if c.Type == corev1.NodeReady {
-			out.Status.Conditions = []corev1.NodeCondition{{Type: c.Type, Status: c.Status}}
+			out.Status.Conditions = []corev1.NodeCondition{{Type: c.Type, Status: c.Status, LastTransitionTime: c.LastTransitionTime}}
 		}
 	}
 	i := n.Status.NodeInfo

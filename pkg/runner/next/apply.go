@@ -86,14 +86,20 @@ func (v *View) settled(p *Pod) time.Time {
 	case !p.Started && n.Ready && !n.rebooted():
 		// It did nothing to the node.
 		return v.Now
-	case v.reboots(p) && n.rebooted() && n.Ready:
+	case v.reboots(p) && n.rebooted() && n.Ready && !v.endedHere(p):
 		return v.Now
-	case v.reboots(p) && n.rebooted():
+	case v.reboots(p) && n.rebooted() && !n.Ready:
 		return time.Time{}
 	case v.reboots(p), n.Plan.Effect != marker.EffectNone:
 		return v.ended(p).Add(settleReboot)
 	}
 	return v.ended(p).Add(settleNone)
+}
+
+// endedHere reports whether a pod ended in the boot that the node is in: the one to be left was over before the pod ran,
+// as after a loss of power, and the boot that the pod is for may be still to come. Both times are of the same kubelet.
+func (v *View) endedHere(p *Pod) bool {
+	return p.Phase == Succeeded && v.Node.ReadySince.Before(p.Ended)
 }
 
 // ended is when a pod ended. The kubelet's clock is another machine's: what it says is believed from when the pod was

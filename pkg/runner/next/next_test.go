@@ -84,8 +84,12 @@ func content(v *View) {
 }
 
 func shows(version string) change { return func(v *View) { v.Node.Info.Kubelet = version } }
-func boot(id string) change       { return func(v *View) { v.Node.BootID = id } }
-func remembers(m Memory) change   { m.Intent = id; return func(v *View) { v.Memory = m } }
+
+// boot is one in which the node became Ready four minutes after noon.
+func boot(id string) change {
+	return func(v *View) { v.Node.BootID, v.Node.ReadySince = id, noon.Add(4*time.Minute) }
+}
+func remembers(m Memory) change { m.Intent = id; return func(v *View) { v.Memory = m } }
 
 // pod is one of the present intent, made a minute after noon, that ended three minutes after noon.
 func pod(changes ...func(*Pod)) change {
@@ -106,6 +110,7 @@ func because(reason string) func(*Pod) { return func(p *Pod) { p.Reason = reason
 func deleting(p *Pod)                  { p.Deleting = true }
 func rejected(p *Pod)                  { p.Phase, p.Started, p.Ended, p.Reason = Failed, false, time.Time{}, "OutOfcpu" }
 func said(text string) func(*Pod)      { return func(p *Pod) { p.Said = text } }
+func ends(d time.Duration) func(*Pod)  { return func(p *Pod) { p.Ended = noon.Add(d) } }
 func ofUID(uid string) func(*Pod)      { return func(p *Pod) { p.NodeUID = uid } }
 func of(intent string) func(*Pod) {
 	return func(p *Pod) { p.Intent, p.Name, p.UID = intent, "p-"+intent, "pod-"+intent }
@@ -243,6 +248,10 @@ func TestDecide(t *testing.T) {
 		{name: "reboot, new boot, another build", view: situation(apply, answered(busy), pod(), boot(newBoot), shows("v1.34.2+k3s2")), want: Report, state: failure,
 			says: "v1.34.2+k3s2 instead of " + target},
 		{name: "reboot, new boot, no target", view: situation(apply, answered(busy), pod(), boot(newBoot)), want: Report, state: failure, says: "rolled back"},
+		{name: "reboot, lost its power before the pod ran, which has yet to reboot it", view: situation(apply, answered(busy), pod(ends(5*time.Minute)), boot(newBoot), at(6*time.Minute)),
+			want: Rest, again: 9 * time.Minute},
+		{name: "reboot, lost its power before the pod ran, and nothing came of it", view: situation(apply, answered(busy), pod(ends(5*time.Minute)), boot(newBoot), at(15*time.Minute)),
+			want: Report, state: failure, says: "rolled back"},
 		{name: "reboot, new boot, no target, rejected", view: situation(apply, answered(busy), pod(rejected), boot(newBoot)), want: Report, state: failure,
 			reason: marker.ReasonInterrupted, says: "OutOfcpu"},
 		{name: "reboot, new boot, no target, not Ready", view: situation(apply, answered(busy), pod(), boot(newBoot), notReady, at(time.Hour)), want: Rest},

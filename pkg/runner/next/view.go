@@ -30,7 +30,9 @@ type Node struct {
 	// Ready, BootID and Info are the kubelet's word.
 	Ready  bool
 	BootID string
-	Info   fleet.NodeInfo
+	// ReadySince is since when it is Ready or not, by the kubelet's clock.
+	ReadySince time.Time
+	Info       fleet.NodeInfo
 	// Annotations are the Node's, as a report is compared with them.
 	Annotations map[string]string
 	Paused      bool

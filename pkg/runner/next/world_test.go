@@ -276,7 +276,7 @@ func (w *world) run(p *Pod) {
 // reboot ends what runs.
 func (w *world) reboot() {
 	w.boots++
-	w.node.BootID = fmt.Sprintf("boot-%d", w.boots)
+	w.node.BootID, w.node.ReadySince = fmt.Sprintf("boot-%d", w.boots), w.now
 	w.version++
 	w.tell("the node reboots")
 	for i := range w.pods {
