@@ -12,8 +12,12 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/runner/next"
 )
 
-// unknownStatus is the kubelet's reason where it doesn't know how a container ended.
-const unknownStatus = "ContainerStatusUnknown"
+// The reasons where it isn't known how a container ended: the kubelet's, and containerd's, for one that it can't find
+// after it was started anew (unknownExitReason in its source).
+const (
+	unknownStatus  = "ContainerStatusUnknown"
+	unknownRuntime = "Unknown"
+)
 
 // nodeOf is what a Node shows.
 func nodeOf(n *corev1.Node) *next.Node {
@@ -46,7 +50,7 @@ func podOf(p *corev1.Pod) (next.Pod, bool) {
 	}
 	for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
 		t := s.State.Terminated
-		out.Started = out.Started || s.State.Running != nil || s.RestartCount > 0 || t != nil && (!t.StartedAt.IsZero() || t.Reason == unknownStatus)
+		out.Started = out.Started || s.State.Running != nil || s.RestartCount > 0 || t != nil && (!t.StartedAt.IsZero() || unknownEnd(t))
 		if t == nil {
 			continue
 		}
@@ -54,7 +58,7 @@ func podOf(p *corev1.Pod) (next.Pod, bool) {
 			out.Ended = t.FinishedAt.Time
 		}
 		if t.ExitCode != 0 && out.Container == "" {
-			out.Container, out.Status, out.Signal, out.Lost = s.Name, int(t.ExitCode), int(t.Signal), t.Reason == unknownStatus
+			out.Container, out.Status, out.Signal, out.Lost = s.Name, int(t.ExitCode), int(t.Signal), unknownEnd(t)
 		}
 		if len(p.Spec.Containers) > 0 && s.Name == p.Spec.Containers[0].Name {
 			out.Said = t.Message
@@ -64,6 +68,10 @@ func podOf(p *corev1.Pod) (next.Pod, bool) {
 		out.Ended = changed(p)
 	}
 	return out, true
+}
+
+func unknownEnd(t *corev1.ContainerStateTerminated) bool {
+	return t.Reason == unknownStatus || t.Reason == unknownRuntime
 }
 
 // changed is when the pod's state changed last, where no container tells of an end.
