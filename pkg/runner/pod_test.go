@@ -75,6 +75,9 @@ func TestPodOf(t *testing.T) {
 		// containerd says so of a container that it can't find again after it was started anew.
 		"unknown to containerd": {corev1.PodStatus{Phase: corev1.PodFailed, ContainerStatuses: []corev1.ContainerStatus{ended("a", 255, "Unknown", "", at(time.Minute))}},
 			next.Pod{Phase: next.Failed, Started: true, Status: 255, Container: "a", Lost: true, Ended: at(time.Minute).Time}},
+		"failed, and then its sidecar was ended": {corev1.PodStatus{Phase: corev1.PodFailed, InitContainerStatuses: []corev1.ContainerStatus{ended("s", 143, "Error", "", at(2*time.Minute))},
+			ContainerStatuses: []corev1.ContainerStatus{ended("a", 7, "Error", "", at(time.Minute))}},
+			next.Pod{Phase: next.Failed, Started: true, Status: 7, Container: "a", Ended: at(2 * time.Minute).Time}},
 		"an init container failed": {corev1.PodStatus{Phase: corev1.PodFailed, InitContainerStatuses: []corev1.ContainerStatus{ended("i", 7, "Error", "", at(time.Minute))},
 			ContainerStatuses: []corev1.ContainerStatus{{Name: "a", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "PodInitializing"}}}}},
 			next.Pod{Phase: next.Failed, Started: true, Status: 7, Container: "i", Ended: at(time.Minute).Time}},

@@ -48,7 +48,8 @@ func podOf(p *corev1.Pod) (next.Pod, bool) {
 	if out.Intent == "" || out.Name != kube.PlanPodName(out.Plan, out.NodeUID, out.Intent) {
 		return next.Pod{}, false
 	}
-	for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
+	// A sidecar is an init container that is ended once the others are over: what they ended with comes first.
+	for _, s := range slices.Concat(p.Status.ContainerStatuses, p.Status.InitContainerStatuses) {
 		t := s.State.Terminated
 		out.Started = out.Started || s.State.Running != nil || s.RestartCount > 0 || t != nil && (!t.StartedAt.IsZero() || unknownEnd(t))
 		if t == nil {
