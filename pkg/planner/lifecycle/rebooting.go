@@ -14,7 +14,16 @@ func rebooting(in *Input) Next {
 	if intent.PointOfNoReturn(in.Marks) || in.rebooted() && in.Marks.Plan == nil {
 		return first(in, lostInReboot, awaitReboot)
 	}
-	return first(in, rebootedEarly, uncordonedOrPaused, recallReboot, agentLost, rebootOverdue, awaitAgent)
+	return first(in, rebootedEarly, uncordonedOrPaused, planChanged, recallReboot, agentLost, rebootOverdue, awaitAgent)
+}
+
+// planChanged abandons an attempt whose plan is another one by now, or gone. The runner looks at no target but the one
+// that it was asked for.
+func planChanged(in *Input) Next {
+	if in.Marks.Plan == nil || !in.withdrawn() {
+		return Next{}
+	}
+	return in.abandon(plan.ReasonOfferWithdrawn, withdrawn(&in.Marks), marker.OutcomeAbandoned)
 }
 
 // recallReboot abandons an attempt that the policy ends.
