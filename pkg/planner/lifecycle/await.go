@@ -100,14 +100,19 @@ func (in *Input) awaitPodsOnNode(check plan.LiveCheck, since time.Time) Next {
 		_, next := in.check(check, since, plan.ReasonPodsNotReady)
 		return next
 	}
-	what := "is back, but " + in.Checked.Problem + in.Checked.Failed
-	if in.Now.Before(in.Checked.Next) {
-		next := in.waitLost(what)
-		next.Again = plan.Earliest(in.Now, next.Again, in.Checked.Next)
+	return in.lostUnseen(check)
+}
+
+// lostUnseen leaves a node as it is whose look shows, past its deadline, that something is not well. It is looked at on
+// and on: what ends it is that all is.
+func (v *View) lostUnseen(q plan.LiveCheck) Next {
+	what := "is back, but " + v.Checked.Problem + v.Checked.Failed
+	if v.Now.Before(v.Checked.Next) {
+		next := v.waitLost(what)
+		next.Again = plan.Earliest(v.Now, next.Again, v.Checked.Next)
 		return next
 	}
-	// It is looked at on and on: what ends it is that they are Ready.
-	return in.doCheck(check, plan.ReasonLost, in.Name+" "+what).as(intent.PhaseLost)
+	return v.doCheck(q, plan.ReasonLost, v.Name+" "+what).as(intent.PhaseLost)
 }
 
 // awaitPodsAgain does so once more when the soak is over. Right after a reboot pods are still called Ready that the

@@ -195,6 +195,12 @@ func (v *View) applied() plan.LiveCheck {
 	return plan.LiveCheck{For: fleet.CheckApplied, Intent: v.Marks.Intent.ID, Digest: p.Digest}
 }
 
+// unapplied reports whether the controller looked at what a pod brought, and did not see that.
+func (v *View) unapplied() bool {
+	l := v.Checked
+	return l != nil && l.For == fleet.CheckApplied && !l.Passed()
+}
+
 // maxPlansDone is of how many plans a node's content is noted: the annotation can hold as many with the longest names.
 const maxPlansDone = 64
 

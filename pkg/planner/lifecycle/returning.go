@@ -38,6 +38,8 @@ func awaitBack(in *Input) Next {
 		return in.awaitPodsOnNode(look, time.Time{})
 	case look.Digest == "":
 		return Next{}
+	case in.unapplied() && in.lost().passed:
+		return in.lostUnseen(look)
 	}
 	_, next := in.check(look, time.Time{}, plan.ReasonReturning)
 	return next

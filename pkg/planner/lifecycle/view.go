@@ -158,7 +158,7 @@ func (v *View) lost() deadline {
 			return deadline{}
 		}
 		switch well := v.Ready && v.confirmed() && (failed || m.Report.Current == m.Intent.Target); {
-		case !well:
+		case !well, v.unapplied():
 			return v.deadline(m.Intent.Time, v.actTime()+d.Return)
 		case v.podsUnwell(time.Time{}):
 			return v.deadline(m.Intent.Time, v.actTime()+d.Return+v.Rules.Verify.Deadline)
