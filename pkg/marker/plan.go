@@ -119,6 +119,9 @@ func (p *Plan) Version(value string) string { return PlanVersion(p.Name, value, 
 // Done is what a node runs whose content has this digest; one without any has an empty one.
 func (p *Plan) Done(digest string) string { return PlanVersion(p.Name, ContentTarget, digest) }
 
+// MaxPlansDone is of how many plans a node's content is noted: the annotation can hold as many with the longest names.
+const MaxPlansDone = 64
+
 // ContentTarget stands for the target of a plan whose target is its content: its digest says which.
 const ContentTarget = "content"
 

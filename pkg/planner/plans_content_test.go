@@ -1,6 +1,7 @@
 package planner_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -32,4 +33,42 @@ func TestContentUnseen(t *testing.T) {
 			assert.Equal(t, step.Check.For, fleet.CheckApplied)
 		})
 	}
+}
+
+// L4: content that a node has is not run again, with as many plans as the policy can have, and others that were theirs.
+func TestManyContents(t *testing.T) {
+	set := policy.DefaultSettings()
+	found, done := map[string]fleet.PlanTarget{}, map[string]string{}
+	for i := range marker.MaxPlansDone {
+		p := files
+		p.Name = fmt.Sprintf("files-%02d", i)
+		set.Plans = append(set.Plans, p)
+		found[p.Name] = fleet.PlanTarget{Apply: "files", Digest: digest}
+	}
+	set.Plans = append(set.Plans, k3s(k1))
+	done["k3s"], done["gone"] = digest, digest
+	ran := map[string]int{}
+	for range 100 {
+		s := fleetOf([]fleet.Node{node("a", planned, with(func(n *fleet.Node) { n.Marks.PlanDone = done })), node("z")})
+		s.PlanTargets = found
+		_, step := find(t, planner.Plan(s, set), "a")
+		if step == nil {
+			assert.Equal(t, len(ran), marker.MaxPlansDone)
+			return
+		}
+		at, target := now.Add(-time.Hour), step.Change.Marks.Intent.Target
+		name := marker.PlanOf(target)
+		ran[name]++
+		assert.Equal(t, ran[name], 1, "%s runs again", name)
+		n := node("a", onItsWay(*set.PlanNamed(name), "content"), acting, said(target), func(n *fleet.Node) {
+			n.Marks.Intent.Action, n.Marks.PlanDone = marker.ActionStabilize, done
+			n.Marks.Disruption.Soak, n.Marks.Disruption.Returned, n.Marks.Disruption.Ready = &at, &at, "r1"
+		})
+		s = fleetOf([]fleet.Node{n, node("z")}, "a")
+		s.PlanTargets = found
+		d, step := find(t, planner.Plan(s, set), "a")
+		assert.Equal(t, decided(d), "Verifying Finish Updated")
+		done = step.Change.Marks.PlanDone
+	}
+	t.Fatal("it never ends")
 }

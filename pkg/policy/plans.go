@@ -136,9 +136,15 @@ var (
 )
 
 func (s Settings) validatePlans(m *mistakes) {
-	first := map[string]int{}
+	first, contents := map[string]int{}, 0
 	for i := range s.Plans {
 		p, at := &s.Plans[i], fmt.Sprintf("plans[%d]", i)
+		if p.Target.Content {
+			contents++
+		}
+		if p.Target.Content && contents == marker.MaxPlansDone+1 {
+			m.add(at+".target.content", "is one more than a node remembers, which is the content of %d plans: put what goes to the same nodes into one plan", marker.MaxPlansDone)
+		}
 		if other, twice := first[p.Name]; twice {
 			m.add(at+".name", "is %q, as is plans[%d].name: give each plan a name of its own", p.Name, other)
 		} else if p.Name != "" {

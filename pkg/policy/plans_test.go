@@ -1,6 +1,7 @@
 package policy_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -165,6 +166,22 @@ func TestPlansAtTheirEdges(t *testing.T) {
 		s.Plans = append(s.Plans, p)
 	}
 	assert.Equal(t, len(s.Mistakes()), 0, "%v", s.Mistakes())
+}
+
+// L4: a node remembers the content of so many plans, and would run those beyond them again and again.
+func TestPlansOfContent(t *testing.T) {
+	s := policy.DefaultSettings()
+	for i := range marker.MaxPlansDone {
+		p := contents()
+		p.Name = fmt.Sprintf("contents-%d", i)
+		s.Plans = append(s.Plans, p)
+	}
+	s.Plans = append(s.Plans, kubelets())
+	assert.Equal(t, len(s.Mistakes()), 0, "%v", s.Mistakes())
+	s.Plans = append(s.Plans, contents(), contents())
+	s.Plans[66].Name = "last"
+	assert.Equal(t, len(s.Mistakes()), 1, "it is said once: %v", s.Mistakes())
+	assert.ErrorContains(t, s.Validate(), "plans[65].target.content is one more than a node remembers, which is the content of 64 plans")
 }
 
 // A node is drained unless the plan says otherwise, or does nothing that its pods would notice.

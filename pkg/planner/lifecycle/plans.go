@@ -201,11 +201,8 @@ func (v *View) unapplied() bool {
 	return l != nil && l.For == fleet.CheckApplied && !l.Passed()
 }
 
-// maxPlansDone is of how many plans a node's content is noted: the annotation can hold as many with the longest names.
-const maxPlansDone = 64
-
 // planDone notes the content that a node has. For room plans are forgotten, those first that the policy doesn't name
-// any more.
+// any more, or not for their content; of others there are never too many.
 func (c *change) planDone(target string) {
 	if p := c.v.Marks.Plan; p == nil || p.Proof != marker.ProofContent {
 		return
@@ -216,14 +213,14 @@ func (c *change) planDone(target string) {
 	name := marker.PlanOf(target)
 	c.Marks.PlanDone[name] = marker.PlanDigestOf(target)
 	gone := func(other string) int {
-		if c.v.Settings.PlanNamed(other) == nil {
+		if p := c.v.Settings.PlanNamed(other); p == nil || !p.Target.Content {
 			return 0
 		}
 		return 1
 	}
 	others := slices.SortedFunc(maps.Keys(c.Marks.PlanDone), func(a, b string) int { return cmp.Or(gone(a)-gone(b), cmp.Compare(a, b)) })
 	others = slices.DeleteFunc(others, func(other string) bool { return other == name })
-	for _, other := range others[:max(0, len(others)+1-maxPlansDone)] {
+	for _, other := range others[:max(0, len(others)+1-marker.MaxPlansDone)] {
 		delete(c.Marks.PlanDone, other)
 	}
 }
