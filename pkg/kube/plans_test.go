@@ -83,6 +83,25 @@ func TestContentIsApplied(t *testing.T) {
 	}
 }
 
+// S8: what a runner of another build, or a hand, wrote for one plan makes no node's marks unreadable, and stops no other
+// plan.
+func TestPlanTargetsUnreadable(t *testing.T) {
+	found := DecodePlanTargets(map[string]string{"good": `{"apply":"a","digest":"0123456789abcdef","new":1}`, "unknown": `{"apply":"a","problem":"x"}`,
+		"long": `{"apply":"a","digest":"0123456789abcdef0"}`, "odd": `{"apply":"a","digest":"sha256:01234567","channel":"https://c","version":"v1.2.3"}`, "broken": `{`})
+	const odd = "the runner's digest can't be read"
+	assert.DeepEqual(t, found, map[string]fleet.PlanTarget{"good": {Apply: "a", Digest: "0123456789abcdef"}, "unknown": {Apply: "a", Problem: "x"},
+		"long": {Apply: "a", Problem: odd}, "odd": {Apply: "a", Problem: odd, Channel: "https://c", Version: "v1.2.3"}})
+	for name, target := range found {
+		p := marker.Plan{Name: name, Digest: target.Digest, Proof: marker.ProofKubelet, Effect: marker.EffectNone, Drain: marker.DrainAll, Apply: target.Apply, Deadline: "1m"}
+		written := map[string]string{}
+		for k, v := range marker.Encode(marker.Marks{Plan: &p}) {
+			written[string(k)] = v
+		}
+		_, problems := marker.DecodePlan(written)
+		assert.Equal(t, len(problems) == 0, target.Digest != "", "%s: %v", name, problems)
+	}
+}
+
 // The name of a pod is one that the API server takes, whatever the node is called (system-upgrade-controller 273, 110: a
 // host name with capitals, and a long one).
 func TestPlanPodName(t *testing.T) {

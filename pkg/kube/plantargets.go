@@ -45,14 +45,19 @@ func EncodePlanTarget(t fleet.PlanTarget) (string, error) {
 	return string(out), errors.Wrap(err, "encoding the target of a plan")
 }
 
-// DecodePlanTargets reads the ConfigMap's data. A key that can't be read is as one that isn't there: its plan waits.
+// DecodePlanTargets reads the ConfigMap's data. A key that can't be read is as one that isn't there: its plan waits. So
+// does one with a digest that the marks of a node can't hold; what its channel has shown counts all the same.
 func DecodePlanTargets(data map[string]string) map[string]fleet.PlanTarget {
 	out := make(map[string]fleet.PlanTarget, len(data))
 	for name, value := range data {
 		var t fleet.PlanTarget
-		if json.Unmarshal([]byte(value), &t) == nil {
-			out[name] = t
+		if json.Unmarshal([]byte(value), &t) != nil {
+			continue
 		}
+		if t.Digest != "" && !marker.ValidPlanDigest(t.Digest) {
+			t.Digest, t.Problem = "", "the runner's digest can't be read"
+		}
+		out[name] = t
 	}
 	return out
 }

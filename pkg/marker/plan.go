@@ -85,7 +85,7 @@ func (p *Plan) wrong() string {
 	switch {
 	case !ValidPlanName(p.Name):
 		return "has no readable name"
-	case !digest.MatchString(p.Digest):
+	case !ValidPlanDigest(p.Digest):
 		return "has no readable digest"
 	case !slices.Contains(Proofs(), p.Proof):
 		return "has no known proof"
@@ -138,6 +138,9 @@ var (
 
 // ValidPlanName reports whether a plan can have this name: at most 40 lower-case letters, digits and inner hyphens.
 func ValidPlanName(s string) bool { return planName.MatchString(s) }
+
+// ValidPlanDigest reports whether a plan can have this digest: 8 to 16 hex digits in lower case.
+func ValidPlanDigest(s string) bool { return digest.MatchString(s) }
 
 // ValidPlanTarget reports whether s can be a target: 1 to 64 bytes of printable ASCII without a number sign.
 func ValidPlanTarget(s string) bool { return s != "" && cleanTarget(s) == s }
