@@ -72,3 +72,34 @@ func TestManyContents(t *testing.T) {
 	}
 	t.Fatal("it never ends")
 }
+
+// S7: a node has the content that was proven last, and none where a pod failed: a user who goes back to the content of
+// before has it run again.
+func TestContentAfterFailure(t *testing.T) {
+	set := policy.DefaultSettings()
+	set.Plans = []policy.Plan{files}
+	set.Verify.OnWorkloads = policy.FailOnWorkloads
+	had := func(n *fleet.Node) { n.Marks.PlanDone = map[string]string{"files": digest2} }
+	served := func(n *fleet.Node) {
+		soaking(24 * time.Hour)(n)
+		n.Marks.Disruption.Workloads = map[string]int{"default/web": 2}
+		n.Checked = &fleet.Checked{For: fleet.CheckWorkloads, At: now, Next: now.Add(time.Minute), Problem: "web has 1 Ready pod of 2"}
+	}
+	for name, tc := range map[string]struct {
+		changes []change
+		want    string
+		has     map[string]string
+	}{
+		"its pod failed":      {[]change{acting, answers(marker.StateError, "x"), because(marker.ReasonPodFailed)}, "Returning Return PodFailed", map[string]string{}},
+		"nothing was done":    {[]change{acting, answers(marker.StateError, "x"), because(marker.ReasonPodRefused)}, "Returning Abandon PodRefused", map[string]string{"files": digest2}},
+		"its workloads broke": {[]change{acting, said(version(files, "content")), served}, "Verifying Finish WorkloadsNotReady", map[string]string{"files": digest}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := fleetOf([]fleet.Node{node("a", append([]change{onItsWay(files, "content"), had}, tc.changes...)...), node("z")}, "a")
+			s.PlanTargets = targets()
+			d, step := find(t, planner.Plan(s, set), "a")
+			assert.Equal(t, decided(d), tc.want, "%s", d.Message)
+			assert.DeepEqual(t, step.Change.Marks.PlanDone, tc.has)
+		})
+	}
+}

@@ -224,3 +224,10 @@ func (c *change) planDone(target string) {
 		delete(c.Marks.PlanDone, other)
 	}
 }
+
+// planUndone forgets the content that a node had before a pod that brought none: what it has now is not known.
+func (c *change) planUndone() {
+	if p := c.v.Marks.Plan; p != nil && p.Proof == marker.ProofContent {
+		delete(c.Marks.PlanDone, p.Name)
+	}
+}

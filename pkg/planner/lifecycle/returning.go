@@ -59,6 +59,7 @@ func uncordon(in *Input) Next {
 	r, blamed := in.cameBack()
 	message := in.Marks.Report.Message
 	c.fail(r, message, blamed)
+	c.planUndone()
 	c.Marks.Intent.Target = ""
 	return in.do(intent.ActReturn, r, message, c)
 }

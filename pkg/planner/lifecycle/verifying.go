@@ -48,6 +48,7 @@ func fellBack(in *Input) Next {
 	message := fmt.Sprintf("came back with %s during the soak", m.Report.Current)
 	c := in.soakAgain()
 	c.fail(plan.ReasonRolledBack, message, true)
+	c.planUndone()
 	c.Marks.Intent.Target = ""
 	return in.do(intent.ActSoak, plan.ReasonRolledBack, message, c)
 }
@@ -114,6 +115,7 @@ func finish(in *Input) Next {
 		r, message = plan.ReasonWorkloadsNotReady, in.Checked.Problem+in.Checked.Failed
 		// It is the version's doing if they were seen, and no other node could be where their pods are missing.
 		c.fail(r, message, in.Checked.Failed == "" && !in.OthersOut)
+		c.planDone(target)
 	case target != "":
 		r, message = plan.ReasonUpdated, "updated to "+target
 		c.succeed(r)
