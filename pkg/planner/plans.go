@@ -86,6 +86,8 @@ func goesOn(n *fleet.Node, s *fleet.Snapshot, set *policy.Settings) *lifecycle.W
 	switch {
 	case w.NoTarget.Reason == plan.ReasonTargetUnknown:
 		r.Available = to
+	case marker.PlanHas(n.OSVersion, target) && !marker.PlanHas(target, n.OSVersion) && !w.Downgrade:
+		// Others have taken the node above it, so that it has the target, as one at rest has.
 	case w.Plan.Same(mark):
 		r.Available = target
 	}

@@ -140,6 +140,9 @@ func TestPlanNode(t *testing.T) {
 		{"prepared", one, []change{onItsWay(up, k2), ready}, nil, "Staged Cordon Cordoned", ""},
 		{"prepared long ago, which is asked of no repository", one, []change{onItsWay(up, k2), ready, issued(5 * time.Hour)}, nil, "Staged Cordon Cordoned", ""},
 		{"updated by another while it waited", one, []change{onItsWay(up, k2), ready, shows(k2)}, nil, "Staged Stabilize AlreadyOnTarget", ""},
+		{"taken above its target by another while it waited, so that its next plan can go (L1)", one, []change{onItsWay(up, k2), ready, shows(k3)}, nil, "Staged Stabilize OfferWithdrawn", ""},
+		{"taken above its target by another while it drained (S6)", one, []change{onItsWay(up, k2), outOf, shows(k3), emptied}, nil, "Draining Uncordon LowerVersionOffered", ""},
+		{"above its target, which its plan goes down to", []policy.Plan{lowering(k3s(k2))}, []change{onItsWay(up, k2), ready, shows(k3)}, nil, "Staged Cordon Cordoned", ""},
 		{"drained", one, []change{onItsWay(up, k2), outOf, emptied}, nil, "Draining Reboot RebootRequested", ""},
 		{"a reboot before the plan ran counts nothing", one, []change{onItsWay(up, k2), outOf, booted("b2")}, nil, "Draining Abandon RebootedEarly", ""},
 		{"in service, for a plan without effect", []policy.Plan{files}, []change{onItsWay(files, "content"), outOf}, nil, "Draining Reboot RebootRequested", ""},
@@ -255,6 +258,11 @@ func said(version string) change {
 
 func skipping(p policy.Plan) policy.Plan {
 	p.MaxMinorSkip = 1
+	return p
+}
+
+func lowering(p policy.Plan) policy.Plan {
+	p.Versions.Downgrade = true
 	return p
 }
 
