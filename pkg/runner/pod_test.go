@@ -61,9 +61,9 @@ func TestPodOf(t *testing.T) {
 			State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}}}}}, next.Pod{Phase: next.Pending}},
 		"in an init container": {corev1.PodStatus{Phase: corev1.PodPending, InitContainerStatuses: []corev1.ContainerStatus{{Name: "i",
 			State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: noon}}}}}, next.Pod{Phase: next.Pending, Started: true}},
-		"succeeded": {corev1.PodStatus{Phase: corev1.PodSucceeded, ContainerStatuses: []corev1.ContainerStatus{
+		"succeeded": {corev1.PodStatus{Phase: corev1.PodSucceeded, StartTime: new(at(time.Second)), ContainerStatuses: []corev1.ContainerStatus{
 			ended("b", 0, "Completed", "of b", at(2*time.Minute)), ended("a", 0, "Completed", "of a", at(time.Minute))}},
-			next.Pod{Phase: next.Succeeded, Started: true, Said: "of a", Ended: at(2 * time.Minute).Time}},
+			next.Pod{Phase: next.Succeeded, Started: true, Said: "of a", Taken: at(time.Second).Time, Ended: at(2 * time.Minute).Time}},
 		"failed": {corev1.PodStatus{Phase: corev1.PodFailed, ContainerStatuses: []corev1.ContainerStatus{
 			ended("a", 0, "Completed", "", at(time.Minute)), ended("b", 7, "Error", "", at(time.Minute))}},
 			next.Pod{Phase: next.Failed, Started: true, Status: 7, Container: "b", Ended: at(time.Minute).Time}},

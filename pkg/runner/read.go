@@ -48,6 +48,9 @@ func podOf(p *corev1.Pod) (next.Pod, bool) {
 	if out.Intent == "" || out.Name != kube.PlanPodName(out.Plan, out.NodeUID, out.Intent) {
 		return next.Pod{}, false
 	}
+	if t := p.Status.StartTime; t != nil {
+		out.Taken = t.Time
+	}
 	// A sidecar is an init container that is ended once the others are over: what they ended with comes first.
 	for _, s := range slices.Concat(p.Status.ContainerStatuses, p.Status.InitContainerStatuses) {
 		t := s.State.Terminated

@@ -126,7 +126,7 @@ func stripPod(obj any) any {
 		out.Spec.Containers = []corev1.Container{{Name: p.Spec.Containers[0].Name}}
 	}
 	s := p.Status
-	out.Status = corev1.PodStatus{Phase: s.Phase, Reason: s.Reason, InitContainerStatuses: stripStatuses(s.InitContainerStatuses),
+	out.Status = corev1.PodStatus{Phase: s.Phase, Reason: s.Reason, StartTime: s.StartTime, InitContainerStatuses: stripStatuses(s.InitContainerStatuses),
 		ContainerStatuses: stripStatuses(s.ContainerStatuses)}
 	for _, c := range s.Conditions {
 		out.Status.Conditions = append(out.Status.Conditions, corev1.PodCondition{Type: c.Type, LastTransitionTime: c.LastTransitionTime})

@@ -102,12 +102,15 @@ func (v *View) endedHere(p *Pod) bool {
 	return p.Phase == Succeeded && v.Node.ReadySince.Before(p.Ended)
 }
 
-// ended is when a pod ended. The kubelet's clock is another machine's: what it says is believed from when the pod was
-// made until when it must have ended.
+// ended is when a pod ended. The kubelet's clock is another machine's: by how much it is behind shows by when it took the
+// pod, which was made before that. What it says is believed from when the pod was made until when it must have ended.
 func (v *View) ended(p *Pod) time.Time {
 	end, latest := p.Ended, p.Created.Add(v.Node.Plan.Within()+kubeletClock)
+	if !p.Taken.IsZero() {
+		end = end.Add(max(0, p.Created.Sub(p.Taken)))
+	}
 	switch {
-	case end.IsZero(), end.After(latest):
+	case p.Ended.IsZero(), end.After(latest):
 		return latest
 	case end.Before(p.Created):
 		return p.Created

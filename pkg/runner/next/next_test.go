@@ -273,6 +273,10 @@ func TestDecide(t *testing.T) {
 			state: failure, reason: marker.ReasonInterrupted, says: "DeadlineExceeded"},
 		{name: "reboot, a kubelet's clock far ahead", view: situation(apply, answered(busy), pod(func(p *Pod) { p.Ended = noon.Add(24 * time.Hour) }), at(46*time.Minute)),
 			want: Report, state: failure, reason: marker.ReasonNoEffect},
+		{name: "restart, a kubelet's clock 15 min behind, over a minute ago (S10)", view: situation(apply, answered(busy), plan(marker.EffectRestart, marker.DrainAll), pod(ends(6*time.Minute),
+			func(p *Pod) { p.Taken = noon.Add(-14 * time.Minute) }), at(22*time.Minute)), want: Rest, again: 9 * time.Minute},
+		{name: "restart, a kubelet's clock a minute ahead", view: situation(apply, answered(busy), plan(marker.EffectRestart, marker.DrainAll), pod(
+			func(p *Pod) { p.Taken = noon.Add(2 * time.Minute) }), at(4*time.Minute)), want: Rest, again: 9 * time.Minute},
 		{name: "reboot, ready", view: situation(apply, answered(ready), pod(), boot(newBoot), shows(target)), want: Rest},
 		{name: "reboot, late target after an error", view: situation(apply, answered(failure), pod(), boot(newBoot), shows(target)), want: Report, state: ready},
 

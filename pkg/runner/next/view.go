@@ -99,8 +99,9 @@ type Pod struct {
 	Said string
 	// Started: some container has run.
 	Started bool
-	// Ended is when the last container ended, by the kubelet's clock; zero where it is not over.
-	Ended time.Time
+	// Taken is when the kubelet took the pod, and Ended when the last container ended, by the kubelet's clock; zero where
+	// it has not, and where it is not over.
+	Taken, Ended time.Time
 	// Deleting: its deletion was asked for. Held: the finalizer stands.
 	Deleting, Held bool
 }
