@@ -74,7 +74,7 @@ func (w *world) run(m *machine, p *pod) {
 		m.kubelet = newer
 	}
 	if marks.Plan.Effect == marker.EffectRestart {
-		m.since++
+		w.transition(m)
 	}
 	w.touch(m)
 	fate := w.rand.IntN(6)
@@ -99,7 +99,7 @@ func (w *world) run(m *machine, p *pod) {
 func (w *world) reboot(m *machine) {
 	w.uids++
 	m.boot = fmt.Sprintf("boot-%d", w.uids)
-	m.since++
+	w.transition(m)
 	w.touch(m)
 	w.tell("%s reboots", m.name)
 	for _, p := range w.pods {
@@ -119,7 +119,7 @@ func (w *world) fault() {
 		w.reboot(m)
 	case 2:
 		m.ready = !m.ready
-		m.since++
+		w.transition(m)
 		w.tell("%s is ready: %v", m.name, m.ready)
 	case 3:
 		values := []string{"plan", "2.0.0", ""}

@@ -21,7 +21,7 @@ func (w *world) lookAt(r *process, m *machine) {
 	if r.until == nil {
 		r.until, r.memory = map[string]time.Time{}, map[string]next.Memory{}
 	}
-	n := next.NodeOf(next.Node{Name: m.name, UID: m.uid, Labelled: m.labels[label] == "plan", Unschedulable: m.unschedulable, Ready: m.ready, BootID: m.boot,
+	n := next.NodeOf(next.Node{Name: m.name, UID: m.uid, Labelled: m.labels[label] == "plan", Unschedulable: m.unschedulable, Ready: m.ready, ReadySince: m.readyAt, BootID: m.boot,
 		Info: fleet.NodeInfo{Kubelet: m.kubelet}, Annotations: maps.Clone(m.annotations)})
 	v := next.View{Now: w.now, Node: n, Memory: r.memory[m.name], Build: "test"}
 	r.until[n.Intent.ID] = n.Intent.Until

@@ -34,6 +34,8 @@ type machine struct {
 	version int
 	ready   bool
 	since   int
+	// readyAt is when since changed.
+	readyAt time.Time
 	boot    string
 	kubelet string
 	// content is what the plan brought in truth.
@@ -137,6 +139,9 @@ func (w *world) machine(name string) *machine {
 }
 
 func (w *world) next() int { w.version++; return w.version }
+
+// transition is one of the Ready condition.
+func (w *world) transition(m *machine) { m.since, m.readyAt = m.since+1, w.now }
 
 func (w *world) touch(m *machine) { m.version = w.next() }
 
@@ -400,7 +405,7 @@ func (w *world) soothe() {
 		m.deaf, m.labels[label] = false, "plan"
 		if !m.ready {
 			m.ready = true
-			m.since++
+			w.transition(m)
 		}
 		delete(m.annotations, string(marker.KeyPaused))
 		m.annotations[string(marker.KeyRetry)] = ""
