@@ -252,7 +252,7 @@ func (w *world) do(s *plan.Step) {
 	case intent.ActLook:
 		m.forecast = &fleet.Forecast{At: w.now}
 	case intent.ActCheck:
-		m.checked = &fleet.Checked{For: s.Check.For, At: w.now, Next: w.now.Add(10 * time.Second)}
+		m.checked = &fleet.Checked{For: s.Check.For, Digest: s.Check.Digest, At: w.now, Next: w.now.Add(10 * time.Second)}
 		if s.Check.For == fleet.CheckApplied {
 			m.checked.Problem = w.unapplied(m, s.Check)
 		}
