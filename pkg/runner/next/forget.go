@@ -1,5 +1,7 @@
 package next
 
+import "time"
+
 // clear is the step of a node that is not the runner's: it is gone, or its label is.
 func (v *View) clear() Step {
 	step := Step{Kind: Rest}
@@ -18,8 +20,7 @@ func (v *View) clear() Step {
 				// As long as the controller waits for what comes of it, which may be an hour.
 				continue
 			}
-			expires := v.until(p).Add(keepPod)
-			if v.Now.Before(expires) {
+			if expires := v.expires(p); v.Now.Before(expires) {
 				step.Again = earliest(step.Again, expires)
 				continue
 			}
@@ -48,7 +49,7 @@ func (v *View) forget() Step {
 			if v.is(p) {
 				continue
 			}
-			if expires := v.until(p).Add(keepPod); v.Now.Before(expires) {
+			if expires := v.expires(p); v.Now.Before(expires) {
 				step.Again = earliest(step.Again, expires)
 				continue
 			}
@@ -58,6 +59,16 @@ func (v *View) forget() Step {
 		}
 	}
 	return step
+}
+
+// expires is when a pod that is over is let go of. Its name stays taken while its intent may still begin, and one that
+// failed is there to be looked at.
+func (v *View) expires(p *Pod) time.Time {
+	expires := v.until(p).Add(keepPod)
+	if p.Phase == Failed && p.Ended.Before(v.Now) && p.Ended.Add(keepFailed).After(expires) {
+		return p.Ended.Add(keepFailed)
+	}
+	return expires
 }
 
 // drop takes the finalizer off a pod, then deletes it.

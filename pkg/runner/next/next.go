@@ -17,6 +17,8 @@ const (
 	settleNone   = 2 * time.Minute
 	// keepPod is how long after its intent-until a pod is kept.
 	keepPod = 10 * time.Minute
+	// keepFailed is how long after its end one that failed is.
+	keepFailed = time.Hour
 	// unknownUntil is how long after a pod was made its intent-until is at most, where nothing tells.
 	unknownUntil = time.Hour
 	// kubeletClock is how late a kubelet's clock may be before the end of a pod is not believed any more.

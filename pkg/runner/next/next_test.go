@@ -101,6 +101,11 @@ func pod(changes ...func(*Pod)) change {
 	return func(v *View) { v.Pods = append(v.Pods, p) }
 }
 
+// failedAt is a pod of an intent that could begin until noon.
+func failedAt(end time.Time) func(*Pod) {
+	return func(p *Pod) { p.Phase, p.Status, p.Until, p.Ended = Failed, 1, noon, end }
+}
+
 func running(p *Pod) { p.Phase, p.Ended = Running, time.Time{} }
 func pending(p *Pod) { p.Phase, p.Started, p.Ended = Pending, false, time.Time{} }
 func failing(status int) func(*Pod) {
@@ -319,6 +324,12 @@ func TestDecide(t *testing.T) {
 
 		{name: "an earlier pod, before its time", view: situation(stabilize, answered(ready), pod(of("i-1"), func(p *Pod) { p.Until = noon })), want: Rest, again: 9 * time.Minute},
 		{name: "an earlier pod, when its time is over", view: situation(stabilize, answered(ready), pod(of("i-1"), func(p *Pod) { p.Until = noon }), at(10*time.Minute)),
+			want: Release, pod: "pod-i-1"},
+		{name: "an earlier pod that failed, within the hour", view: situation(stabilize, answered(ready), pod(of("i-1"), failedAt(noon.Add(10*time.Minute))), at(60*time.Minute)),
+			want: Rest, again: 10 * time.Minute},
+		{name: "an earlier pod that failed, an hour ago", view: situation(stabilize, answered(ready), pod(of("i-1"), failedAt(noon.Add(10*time.Minute))), at(70*time.Minute)),
+			want: Release, pod: "pod-i-1"},
+		{name: "an earlier pod that failed in a time to come", view: situation(stabilize, answered(ready), pod(of("i-1"), failedAt(noon.Add(24*time.Hour))), at(10*time.Minute)),
 			want: Release, pod: "pod-i-1"},
 		{name: "an earlier pod without its finalizer", view: situation(stabilize, answered(ready), pod(of("i-1"), func(p *Pod) { p.Until, p.Held = noon, false }), at(10*time.Minute)),
 			want: Delete, pod: "pod-i-1"},
