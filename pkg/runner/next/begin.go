@@ -13,6 +13,10 @@ func (v *View) prepare() Step {
 	case answer == marker.StateReady, answer == marker.StateError:
 		return Step{Kind: Rest}
 	case n.Intent.Template == "":
+		// Nothing that runs here yet is to run on while the node is taken out of service.
+		if p := v.leftover(); p != nil {
+			return v.end(p)
+		}
 		return v.ready()
 	case n.Plan == nil:
 		return Step{Kind: Rest}

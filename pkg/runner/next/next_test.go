@@ -176,6 +176,8 @@ func TestDecide(t *testing.T) {
 		{name: "an intent that can't be read", view: situation(apply, tried, unreadable), want: Rest},
 
 		{name: "prepare without a template", view: situation(prepare, noTemplate), want: Report, state: ready},
+		{name: "prepare without a template, an earlier pod runs", view: situation(prepare, noTemplate, pod(of("i-1"), running)), want: Delete, pod: "pod-i-1"},
+		{name: "prepare without a template, an earlier pod ends", view: situation(prepare, noTemplate, pod(of("i-1"), running, deleting)), want: Rest, again: 70 * time.Minute},
 		{name: "prepare, not tried", view: situation(prepare, uncordoned), want: Try},
 		{name: "prepare, tried", view: situation(prepare, uncordoned, tried), want: Report, state: busy},
 		{name: "prepare, busy", view: situation(prepare, uncordoned, answered(busy)), want: Create},
