@@ -89,8 +89,8 @@ func (v *View) podsUnwell(since time.Time) bool {
 	return len(v.Rules.Verify.Pods) > 0 && l != nil && l.For == fleet.CheckPods && !l.At.Before(since) && !l.Passed()
 }
 
-// awaitPodsOnNode lets a node that is well wait for pods that must be Ready on it, and were since some time, and for what
-// else the look is for.
+// awaitPodsOnNode lets a node that is well wait for pods that must be Ready on it, and were since some time, and for
+// what else the look is for.
 func (in *Input) awaitPodsOnNode(check plan.LiveCheck, since time.Time) Next {
 	check.For, check.Pods = fleet.CheckPods, in.Rules.Verify.Pods
 	if len(check.Pods) == 0 {

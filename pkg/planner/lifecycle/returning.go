@@ -29,8 +29,8 @@ func returning(in *Input) Next {
 	return first(in, lostInReboot, awaitReturn)
 }
 
-// awaitBack lets a node wait for what must be seen of it: that its plan's pod brought its content, and that the pods that
-// the policy wants are Ready on it. It is one look, since only the last one is remembered.
+// awaitBack lets a node wait for what must be seen of it: that its plan's pod brought its content, and that the pods
+// that the policy wants are Ready on it. It is one look, since only the last one is remembered.
 func awaitBack(in *Input) Next {
 	look := in.applied()
 	switch {

@@ -96,14 +96,14 @@ func (v *View) settled(p *Pod) time.Time {
 	return v.ended(p).Add(settleNone)
 }
 
-// endedHere reports whether a pod ended in the boot that the node is in: the one to be left was over before the pod ran,
-// as after a loss of power, and the boot that the pod is for may be still to come. Both times are of the same kubelet.
+// endedHere reports whether a pod ended in the boot that the node is in: the one to be left was over before the pod
+// ran, as after a loss of power, and the boot that the pod is for may be still to come. Both times are of one kubelet.
 func (v *View) endedHere(p *Pod) bool {
 	return p.Phase == Succeeded && v.Node.ReadySince.Before(p.Ended)
 }
 
-// ended is when a pod ended. The kubelet's clock is another machine's: by how much it is behind shows by when it took the
-// pod, which was made before that. What it says is believed from when the pod was made until when it must have ended.
+// ended is when a pod ended. The kubelet's clock is another machine's: by how much it is behind shows by when it took
+// the pod, which was made before that. It is believed from when the pod was made until when it must have ended.
 func (v *View) ended(p *Pod) time.Time {
 	end, latest := p.Ended, p.Created.Add(v.Node.Plan.Within()+kubeletClock)
 	if !p.Taken.IsZero() {
