@@ -38,7 +38,7 @@ func Index(c Content) (v1.ImageIndex, error) {
 		if err != nil {
 			return nil, errors.WithMessagef(err, "commands for %s", p)
 		}
-		image, err := assemble(p, entrypoint, shared, commands)
+		image, err := assemble(p, v1.Config{User: user, Entrypoint: slices.Clone(entrypoint)}, shared, commands)
 		if err != nil {
 			return nil, errors.WithMessagef(err, "image for %s", p)
 		}
@@ -53,12 +53,22 @@ func Index(c Content) (v1.ImageIndex, error) {
 // Programs makes an index of one image, for this machine: of static programs in a folder, the one named by
 // entry being what it runs. It is for what development needs beside the operator.
 func Programs(folder fs.FS, entry string) (v1.ImageIndex, error) {
+	return single(folder, v1.Config{User: user, Entrypoint: []string{"/" + entry}})
+}
+
+// System makes an index of one image, for this machine: of a folder that is the root of a small system, whose user is
+// root. It stands in for public images of that kind, which development has to do without.
+func System(folder fs.FS, entrypoint ...string) (v1.ImageIndex, error) {
+	return single(folder, v1.Config{Env: []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}, Entrypoint: entrypoint})
+}
+
+func single(folder fs.FS, config v1.Config) (v1.ImageIndex, error) {
 	all, err := layer(folder, 0o755)
 	if err != nil {
 		return nil, err
 	}
 	p := Here()
-	image, err := assemble(p, []string{"/" + entry}, all)
+	image, err := assemble(p, config, all)
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +91,7 @@ func layer(folder fs.FS, mode int64) (v1.Layer, error) {
 	return l, errors.Wrap(err, "making a layer")
 }
 
-func assemble(p v1.Platform, entrypoint []string, layers ...v1.Layer) (v1.Image, error) {
+func assemble(p v1.Platform, run v1.Config, layers ...v1.Layer) (v1.Image, error) {
 	image := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
 	var adds []mutate.Addendum
 	for _, l := range layers {
@@ -98,7 +108,7 @@ func assemble(p v1.Platform, entrypoint []string, layers ...v1.Layer) (v1.Image,
 	config = config.DeepCopy()
 	config.OS, config.Architecture = p.OS, p.Architecture
 	config.Created = v1.Time{Time: epoch}
-	config.Config = v1.Config{User: user, Entrypoint: slices.Clone(entrypoint)}
+	config.Config = run
 	image, err = mutate.ConfigFile(image, config)
 	return image, errors.Wrap(err, "setting the configuration")
 }

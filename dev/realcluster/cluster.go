@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -50,10 +51,15 @@ type Cluster struct {
 	Plane *controlplane.ControlPlane
 	// Client is the administrator's.
 	Client kubernetes.Interface
-	// Nodes are in the order of their numbers.
+	// Nodes are those of Bottlerocket, in the order of their numbers.
 	Nodes []*Node
 	// Repo is where the hosts look for updates.
 	Repo *hostsim.Repo
+
+	mu sync.Mutex
+	// debians are the nodes of Debian that there are, joined how many there ever were.
+	debians []*Node
+	joined  int
 
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -115,19 +121,24 @@ func Start(ctx context.Context, config Config) (_ *Cluster, err error) {
 	}
 	c.say("starting %d nodes with Bottlerocket %s", config.Nodes, config.Version)
 	for i := range config.Nodes {
-		if err := c.add(ctx, i+1); err != nil {
+		n, err := c.newNode(fmt.Sprintf("n%d", i+1), i+1, nil)
+		if err != nil {
+			return nil, err
+		}
+		c.Nodes = append(c.Nodes, n)
+		if err := n.PowerOn(ctx); err != nil {
+			return nil, err
+		}
+	}
+	for _, archive := range c.images {
+		if err := c.Load(ctx, archive); err != nil {
 			return nil, err
 		}
 	}
 	for _, n := range c.Nodes {
-		for _, archive := range c.images {
-			if err := n.Load(ctx, archive); err != nil {
-				return nil, err
-			}
+		if err := n.awaitReady(ctx); err != nil {
+			return nil, err
 		}
-	}
-	if err := c.awaitReady(ctx); err != nil {
-		return nil, err
 	}
 	dns, err := render("coredns.yaml", facts{DNS: dnsService, CoreDNS: corednsImage})
 	if err != nil {
@@ -153,27 +164,22 @@ func (c *Cluster) raiseInotify() error {
 	return errors.Wrap(os.WriteFile(inotifyLimit, []byte(strconv.Itoa(inotifyNeeded)), 0o644), "raising a limit of inotify")
 }
 
-// add makes a node and switches it on.
-func (c *Cluster) add(ctx context.Context, number int) error {
-	name := fmt.Sprintf("n%d", number)
-	n := &Node{cluster: c, name: name, number: number, root: filepath.Join(c.Plane.Dir(), name), variant: c.config.Variant, down: c.config.Down}
+// newNode makes a node that has no power yet.
+func (c *Cluster) newNode(name string, number int, debian *Debian) (*Node, error) {
+	n := &Node{cluster: c, name: name, number: number, root: filepath.Join(c.Plane.Dir(), name), variant: c.config.Variant, down: c.config.Down, debian: debian}
 	host, err := hostsim.New(hostsim.Config{Name: filepath.Base(c.Plane.Dir()) + name, Version: c.config.Version, Variant: c.config.Variant,
 		Repo: c.Repo, Latencies: c.config.Latencies, OnReboot: n.onReboot})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	n.Host, n.server = host, hostsim.NewServer(host)
-	if err := n.makeDisk(c.Plane); err != nil {
-		return err
-	}
-	c.Nodes = append(c.Nodes, n)
-	return n.PowerOn(ctx)
+	return n, n.makeDisk(c.Plane)
 }
 
 // Dir holds all files of the cluster; Stop removes it.
 func (c *Cluster) Dir() string { return c.Plane.Dir() }
 
-// Load imports an image archive on every node.
+// Load imports an image archive on every node of Bottlerocket.
 func (c *Cluster) Load(ctx context.Context, archive string) error {
 	for _, n := range c.Nodes {
 		if err := n.Load(ctx, archive); err != nil {
@@ -219,17 +225,15 @@ func (c *Cluster) run(ctx context.Context, dir, in string, args ...string) (stri
 	return string(out), errors.Wrapf(err, "%s: %s", strings.Join(args, " "), strings.TrimSpace(string(out)))
 }
 
-// awaitReady waits until every node is Ready in its present boot.
-func (c *Cluster) awaitReady(ctx context.Context) error {
+// awaitReady waits until the node is Ready in its present boot.
+func (n *Node) awaitReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readyWithin)
 	defer cancel()
-	for _, n := range c.Nodes {
-		for !n.ready(ctx) {
-			select {
-			case <-ctx.Done():
-				return errors.Wrapf(ctx.Err(), "waiting for %s to be Ready; its kubelet says: %s", n.name, n.Log("kubelet", 600))
-			case <-time.After(poll):
-			}
+	for !n.ready(ctx) {
+		select {
+		case <-ctx.Done():
+			return errors.Wrapf(ctx.Err(), "waiting for %s to be Ready; its kubelet says: %s", n.name, n.Log("kubelet", 600))
+		case <-time.After(poll):
 		}
 	}
 	return nil
@@ -252,7 +256,7 @@ func (n *Node) ready(ctx context.Context) bool {
 func (c *Cluster) Stop() {
 	c.cancel()
 	c.work.Wait()
-	for _, n := range c.Nodes {
+	for _, n := range slices.Concat(c.Nodes, c.Debians()) {
 		if err := n.PowerOff(context.Background()); err != nil {
 			c.say("stopping %s: %v", n.name, err)
 		}

@@ -29,6 +29,7 @@ type facts struct {
 	Runc    string
 	Pause   string
 	CoreDNS string
+	Taint   string
 }
 
 // render fills one of the files below etc.
@@ -68,6 +69,12 @@ func (n *Node) makeDisk(plane *controlplane.ControlPlane) error {
 		return errors.Wrap(err, "looking for runc")
 	}
 	f := facts{Name: n.name, Number: n.number, DNS: dnsService, Runc: runc, Pause: pauseImage}
+	if n.debian != nil {
+		f.Taint = TaintDebian
+		if err := n.installLocal(); err != nil {
+			return err
+		}
+	}
 	files := map[string][]byte{
 		"etc/hostname":                   []byte(n.name + "\n"),
 		"etc/resolv.conf":                nil,
@@ -123,8 +130,11 @@ func (n *Node) makeDisk(plane *controlplane.ControlPlane) error {
 // writeBoot writes what a boot changes: os-release and the boot ID.
 func (n *Node) writeBoot() error {
 	now := n.Host.Snapshot()
-	release := fmt.Sprintf("NAME=Bottlerocket\nID=bottlerocket\nPRETTY_NAME=%q\nVARIANT_ID=%s\nVERSION_ID=%s\n",
-		hostsim.PrettyName(now.Version, n.variant), n.variant, now.Version)
+	release := debianRelease
+	if n.debian == nil {
+		release = fmt.Sprintf("NAME=Bottlerocket\nID=bottlerocket\nPRETTY_NAME=%q\nVARIANT_ID=%s\nVERSION_ID=%s\n",
+			hostsim.PrettyName(now.Version, n.variant), n.variant, now.Version)
+	}
 	for name, content := range map[string]string{"etc/os-release": release, bootIDFile: now.BootID + "\n"} {
 		if err := os.WriteFile(filepath.Join(n.root, name), []byte(content), 0o644); err != nil {
 			return errors.Wrapf(err, "booting %s", n.name)

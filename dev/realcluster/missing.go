@@ -11,6 +11,7 @@ import (
 // tools are the programs that a cluster needs of the machine, and the Debian packages that bring them.
 var tools = map[string]string{
 	"ip": "iproute2", "iptables": "iptables", "nsenter": "util-linux", "unshare": "util-linux", "mount": "mount", "runc": "runc",
+	"ldd": "libc-bin",
 }
 
 // Missing says in one line why a cluster can't be run here; empty: it can.

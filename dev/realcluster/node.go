@@ -39,8 +39,10 @@ type Node struct {
 	number  int
 	root    string
 	variant string
+	debian  *Debian // nil: Bottlerocket
 
-	// Host is the simulated host: it serves /run/api.sock on the node.
+	// Host is the simulated host: it serves /run/api.sock on the node. On a node of Debian nothing does, and it only
+	// counts boots.
 	Host   *hostsim.Host
 	server *hostsim.Server
 
@@ -121,8 +123,10 @@ func (n *Node) PowerOn(ctx context.Context) error {
 	if err := n.clearRun(); err != nil {
 		return err
 	}
-	if err := n.serve(); err != nil {
-		return err
+	if n.debian == nil {
+		if err := n.serve(); err != nil {
+			return err
+		}
 	}
 	return n.start(ctx)
 }

@@ -8,7 +8,19 @@ if [ $# -eq 1 ]; then
   mount --bind "$1" "$1"
   cd "$1"
   hierarchies=$(awk -F: '$1 != 0 {print $2}' /proc/self/cgroup)
-  mount --rbind /dev dev
+  # Of the machine's devices these alone: a privileged pod gets all that its node has, and is to see no disk.
+  mount -t tmpfs -o mode=755 dev dev
+  for device in null zero full random urandom tty kmsg; do
+    touch "dev/$device"
+    mount --bind "/dev/$device" "dev/$device"
+  done
+  mkdir dev/pts dev/shm dev/mqueue
+  mount -t devpts -o newinstance,ptmxmode=0666,mode=0620 devpts dev/pts
+  ln -s pts/ptmx dev/ptmx
+  mount -t tmpfs -o mode=1777 shm dev/shm
+  for link in fd:/proc/self/fd stdin:/proc/self/fd/0 stdout:/proc/self/fd/1 stderr:/proc/self/fd/2; do
+    ln -s "${link#*:}" "dev/${link%%:*}"
+  done
   mount -t proc proc proc
   mount -t sysfs sysfs sys
   mount -t tmpfs cgroup sys/fs/cgroup
@@ -19,6 +31,11 @@ if [ $# -eq 1 ]; then
   done
   mount --bind /usr usr
   mount -o remount,bind,ro usr
+  local=
+  if [ -d opt/local ]; then # software of its own, which a pod may replace
+    mount --bind opt/local usr/local
+    local=/usr/local/bin:
+  fi
   mount --bind /etc/alternatives etc/alternatives
   mount -o remount,bind,ro etc/alternatives
   mount --bind "$BIN" opt/bin
@@ -32,7 +49,7 @@ if [ $# -eq 1 ]; then
   umount -l /oldroot
   # Pods see what is mounted later.
   mount --make-rshared /
-  PATH=/opt/bin:/usr/sbin:/usr/bin:/sbin:/bin exec /bin/bash /etc/node-init
+  PATH=$local/opt/bin:/usr/sbin:/usr/bin:/sbin:/bin exec /bin/bash /etc/node-init
 fi
 
 ip link set lo up
