@@ -19,6 +19,9 @@ type Options struct {
 	Version string
 	// Groups says which programs; none is those of a control plane.
 	Groups []Group
+	// Kubelets are versions of Kubernetes, build metadata and all, that a kubelet is to call itself: for each there is
+	// one more program, kubelet-VERSION, with the code of Version.
+	Kubelets []string
 	// Progress gets a line when the build of a program starts and ends; nil is
 	// silence.
 	Progress io.Writer
@@ -93,8 +96,8 @@ func newBuild(o Options) (*build, error) {
 		groups = []Group{GroupControlPlane}
 	}
 	fingerprints := map[string]string{}
-	for _, p := range programs {
-		if !slices.Contains(groups, p.group) {
+	for _, p := range slices.Concat(programs, kubelets(o.Kubelets)) {
+		if p.called == "" && !slices.Contains(groups, p.group) {
 			continue
 		}
 		b.programs = append(b.programs, p)

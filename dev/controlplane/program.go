@@ -45,6 +45,8 @@ type program struct {
 	module string
 	// tags are build tags, with commas.
 	tags string
+	// called is the version of Kubernetes that it calls itself; empty is the one that it is of.
+	called string
 }
 
 const (
@@ -85,6 +87,15 @@ var programs = []program{
 	{name: "promtool", pkg: "github.com/prometheus/prometheus/cmd/promtool", group: GroupPrometheus, module: prometheusPrograms, tags: slim},
 }
 
+// kubelets are those that call themselves other versions than theirs.
+func kubelets(called []string) []program {
+	var out []program
+	for _, v := range called {
+		out = append(out, program{name: "kubelet-" + v, pkg: "k8s.io/kubernetes/cmd/kubelet", kubernetes: true, group: GroupNode, called: v})
+	}
+	return out
+}
+
 func binaries(version, dir string) Binaries {
 	return Binaries{
 		Version:           version,
@@ -110,6 +121,9 @@ func (p program) of(version string) string {
 func (p program) ldflags(version string) (string, error) {
 	if !p.kubernetes {
 		return "-s -w", nil
+	}
+	if p.called != "" {
+		version = p.called
 	}
 	parts := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
 	if len(parts) != 3 {
