@@ -46,6 +46,8 @@ const (
 type world struct {
 	*realcluster.Cluster
 	objects manifest.Objects
+	// plans is docs/plans.yaml.
+	plans manifest.Objects
 	// released counts releases, all but the first one after the start.
 	released int
 	watcher  *watcher
@@ -157,6 +159,9 @@ func start(ctx context.Context) error {
 	if w.objects, err = rendered(imageName); err != nil {
 		return err
 	}
+	if w.plans, err = renderedPlans(imageName); err != nil {
+		return err
+	}
 	if err := w.install(ctx, w.objects); err != nil {
 		return err
 	}
@@ -190,16 +195,37 @@ func rendered(name string) (manifest.Objects, error) {
 	return o, nil
 }
 
+// renderedPlans is docs/plans.yaml with an image.
+func renderedPlans(name string) (manifest.Objects, error) {
+	root, err := controlplane.Root()
+	if err != nil {
+		return manifest.Objects{}, err
+	}
+	content, err := os.ReadFile(filepath.Join(root, "docs", "plans.yaml"))
+	if err != nil {
+		return manifest.Objects{}, err
+	}
+	o, err := manifest.Decode(content)
+	if err != nil {
+		return o, err
+	}
+	o.SetImage(name)
+	return o, nil
+}
+
 // quick is the policy but for shorter times the default one.
 const quick = "version: 1\nsoak: 2s\nretry: {base: 5s}\ndeadlines: {reboot: 40s}\n"
 
+// install applies a version of the operator, and docs/plans.yaml of this one.
 func (w *world) install(ctx context.Context, o manifest.Objects) error {
-	y, err := o.YAML()
-	if err != nil {
-		return err
-	}
-	if err := w.Apply(ctx, string(y)); err != nil {
-		return err
+	for _, file := range []manifest.Objects{o, w.plans} {
+		y, err := file.YAML()
+		if err != nil {
+			return err
+		}
+		if err := w.Apply(ctx, string(y)); err != nil {
+			return err
+		}
 	}
 	return w.setPolicy(ctx, quick)
 }
@@ -325,7 +351,7 @@ func (w *world) awaitRest(t *testing.T) {
 func (w *world) allReady(ctx context.Context) (bool, error) {
 	for selector, want := range map[string]int{
 		"bottlerocket/app.kubernetes.io/component=controller": 1, "bottlerocket/app.kubernetes.io/component=proxy": 2,
-		"bottlerocket/app.kubernetes.io/component=agent": nodeCount,
+		"bottlerocket/app.kubernetes.io/component=agent": nodeCount, "bottlerocket/app.kubernetes.io/component=runner": 1,
 		"shop/app=web": 2, "shop/app=client": nodeCount, "kube-system/k8s-app=kube-dns": 2,
 	} {
 		namespace, labels, _ := strings.Cut(selector, "/")

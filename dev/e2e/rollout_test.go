@@ -127,8 +127,12 @@ func TestRollout(t *testing.T) {
 // The pods run as the manifest says: by their objects, and by the kernel's word on their processes.
 func TestSecuritySettings(t *testing.T) {
 	w := inWorld(t)
-	for _, component := range []string{manifest.Controller, manifest.Proxy, manifest.Agent} {
-		want, err := w.objects.Workload(component)
+	for _, component := range []string{manifest.Controller, manifest.Proxy, manifest.Agent, manifest.Runner} {
+		o := w.objects
+		if component == manifest.Runner {
+			o = w.plans
+		}
+		want, err := o.Workload(component)
 		assert.NilError(t, err)
 		for _, p := range w.pods(t, component) {
 			assert.DeepEqual(t, p.Spec.SecurityContext, want.Template.Spec.SecurityContext)
@@ -164,7 +168,7 @@ func TestSecuritySettings(t *testing.T) {
 			seen++
 		}
 	}
-	assert.Equal(t, seen, 1+2+nodeCount)
+	assert.Equal(t, seen, 1+2+nodeCount+1)
 }
 
 // Agents reach the proxy by its Service with the token of their pod: all that is known of a node came
@@ -240,7 +244,7 @@ func (w *world) users(t *testing.T) map[string]map[string]int {
 // The probes tell the truth: a pod that can't do its work isn't Ready, and is again when it can.
 func TestProbes(t *testing.T) {
 	w := inWorld(t)
-	for _, component := range []string{manifest.Controller, manifest.Proxy, manifest.Agent} {
+	for _, component := range []string{manifest.Controller, manifest.Proxy, manifest.Agent, manifest.Runner} {
 		for _, p := range w.pods(t, component) {
 			for _, path := range []string{"/healthz", "/readyz"} {
 				_, err := w.Client.CoreV1().Pods(p.Namespace).ProxyGet("http", p.Name, "8080", path, nil).DoRaw(t.Context())
