@@ -108,10 +108,10 @@ chaos: ## Update a fleet while everything fails in turn, drawn from SEED, for RU
 	@go run ./dev/chaos/cmd $(if $(SEED),-seed $(SEED)) -runs $(RUNS) $(if $(MINUTES),-minutes $(MINUTES)) -times $(TIMES) -keep $(KEEP)
 
 .PHONY: e2e
-e2e: ## Test the whole product on a cluster of real nodes, as root on Linux; SHORT=1: one rollout and one power cut
+e2e: ## Test the whole product on a cluster of real nodes, as root on Linux; SHORT=1: a rollout, a power cut and a plan
 	@go run ./dev/realcluster/cmd
 	go run ./dev/controlplane/cmd control-plane node
-	go test -count=1 -v -timeout $(TEST_TIMEOUT) $(if $(SHORT),-run '^(TestRollout|TestPowerCutOfTheController)$$') ./dev/e2e
+	go test -count=1 -v -timeout $(TEST_TIMEOUT) $(if $(SHORT),-run '^(TestRollout|TestPowerCutOfTheController|TestPlanOfFiles)$$') ./dev/e2e
 
 .PHONY: demo
 demo: ## Update a fleet of NODES simulated hosts, PLANS of them of another system, on a real control plane, and check it
