@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/manifest"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/realcluster"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
 )
@@ -62,14 +63,14 @@ func (w *world) watchAround(t *testing.T, n *realcluster.Node) *around {
 	return a
 }
 
-// elsewhere are the containers of pods on other nodes.
+// elsewhere are the containers of pods on other nodes, but for the runner's.
 func (a *around) elsewhere(t *testing.T) map[string]string {
 	t.Helper()
 	list, err := a.w.Client.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{})
 	assert.NilError(t, err)
 	out := map[string]string{}
 	for _, p := range list.Items {
-		if p.Spec.NodeName == a.node || p.Namespace == kube.PlansNamespace || p.DeletionTimestamp != nil {
+		if p.Spec.NodeName == a.node || p.DeletionTimestamp != nil || p.Namespace == kube.PlansNamespace || p.Labels[manifest.LabelComponent] == manifest.Runner {
 			continue
 		}
 		for _, c := range p.Status.ContainerStatuses {
