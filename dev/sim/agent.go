@@ -46,7 +46,7 @@ type agentProcess struct {
 func (a *agentProcess) podScheduled() {
 	m, w := a.m, a.m.w
 	n := m.node()
-	if n == nil {
+	if n == nil || m.isPlanned {
 		return
 	}
 	if _, wanted := n.Labels[string(marker.KeyInterfaceVersion)]; !wanted {

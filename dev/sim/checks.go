@@ -50,6 +50,8 @@ type checks struct {
 	carried carried
 	// went are the machines that rebooted into each version.
 	went map[string]map[string]bool
+	// made counts the pods that were made for each intent of a Node.
+	made map[string]int
 }
 
 // watched is what is known of one Node object, by UID.
@@ -74,6 +76,8 @@ type watched struct {
 	begun map[string]bool
 	// failed are intents that were answered with an error.
 	failed map[string]bool
+	// left: the node was taken out of the operator's care at some time.
+	left bool
 }
 
 func (c *checks) of(n *corev1.Node) *watched {
@@ -111,7 +115,8 @@ func (c *checks) wrote(actor string, r apiserver.Request, before, after runtime.
 	w := c.w
 	c.times = append(c.times, w.now)
 	controller := strings.HasPrefix(actor, "controller-")
-	if (controller || actor == "proxy") && r.Resource != "leases" {
+	ran := strings.HasPrefix(actor, "runner-")
+	if (controller || ran || actor == "proxy") && r.Resource != "leases" {
 		c.writes++
 		if c.resting {
 			c.w.note(actor, "writes %s %v", r, changes(before, after))
@@ -136,6 +141,14 @@ func (c *checks) wrote(actor string, r apiserver.Request, before, after runtime.
 		a, _ := after.(*corev1.Pod)
 		if b == nil && a != nil {
 			c.came[string(a.UID)] = w.server.Revision()
+		}
+		if r.Namespace == plansNamespace {
+			c.planPod(actor, r, b, a)
+			w.planPodWrote(b, a)
+			break
+		}
+		if r.Namespace == namespace {
+			w.runnerPodWrote(b, a)
 		}
 		if a == nil && b != nil {
 			w.cluster.podGone(b)
@@ -214,6 +227,7 @@ func (c *checks) node(actor string, controller bool, before, after *corev1.Node)
 	if m := momentOf(before, after); m != "" && len(w.awaited) > 0 {
 		w.moment(after.Name, m)
 	}
+	c.of(after).left = c.of(after).left || !labelled(after)
 	c.othersMarked(actor, controller, before, after)
 	c.outage(actor, controller, before, after)
 	c.blame(before, after)
@@ -221,6 +235,8 @@ func (c *checks) node(actor string, controller bool, before, after *corev1.Node)
 	switch {
 	case actor == "proxy":
 		c.report(before, after)
+	case strings.HasPrefix(actor, "runner-"):
+		c.ranReport(actor, before, after)
 	case controller:
 		c.decided(actor, before, after)
 	case actor == people:

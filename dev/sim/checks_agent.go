@@ -32,13 +32,27 @@ func (c *checks) report(before, after *corev1.Node) {
 	if id != annotation(after, marker.KeyIntentID) {
 		w.violate("S4", "the agent of %s answered %q, and %q stands", after.Name, id, annotation(after, marker.KeyIntentID))
 	}
-	k := c.of(after)
-	switch state {
+	c.answered(before, after, w.cluster.machineOf(after.Name).agent.judged)
+	if state == string(marker.StateReady) {
+		if annotation(after, marker.KeyActionWanted) == string(marker.ActionRebootUpdate) {
+			c.count("S7")
+			m := w.cluster.machineOf(after.Name)
+			if s := m.host.Snapshot(); s.Version != annotation(after, marker.KeyTargetVersion) || s.BootID == annotation(after, marker.KeyRebootFrom) {
+				w.violate("S7", "the agent of %s claims %s, and the host runs %s", after.Name, annotation(after, marker.KeyTargetVersion), s.Version)
+			}
+		}
+	}
+}
+
+// answered holds an answer against S3 and S6; judged is the clock by which it was judged.
+func (c *checks) answered(before, after *corev1.Node, judged time.Time) {
+	w, k, id := c.w, c.of(after), annotation(after, marker.KeyActiveID)
+	switch annotation(after, marker.KeyActionState) {
 	case string(marker.StateError):
 		k.failed[id] = true
 	case string(marker.StateBusy):
 		c.count("S3")
-		if until, err := time.Parse(time.RFC3339, annotation(after, marker.KeyIntentUntil)); err != nil || !w.cluster.machineOf(after.Name).agent.judged.Before(until) {
+		if until, err := time.Parse(time.RFC3339, annotation(after, marker.KeyIntentUntil)); err != nil || !judged.Before(until) {
 			w.violate("S3", "%s began intent %q after its end", after.Name, id)
 		}
 		if has(before, marker.KeyPaused) {
@@ -48,14 +62,6 @@ func (c *checks) report(before, after *corev1.Node) {
 			w.violate("S3", "%s began intent %q after it had failed", after.Name, id)
 		}
 		k.begun[id] = true
-	case string(marker.StateReady):
-		if annotation(after, marker.KeyActionWanted) == string(marker.ActionRebootUpdate) {
-			c.count("S7")
-			m := w.cluster.machineOf(after.Name)
-			if s := m.host.Snapshot(); s.Version != annotation(after, marker.KeyTargetVersion) || s.BootID == annotation(after, marker.KeyRebootFrom) {
-				w.violate("S7", "the agent of %s claims %s, and the host runs %s", after.Name, annotation(after, marker.KeyTargetVersion), s.Version)
-			}
-		}
 	}
 }
 

@@ -107,6 +107,7 @@ func (c *checks) lost(n *corev1.Node, p *controllerProcess, certain bool) bool {
 	}
 	now := p.decided.at
 	d := p.settings.Deadlines
+	d.Reboot = actTime(n, p)
 	age := now.Sub(since)
 	if since.After(now.Add(p.settings.RetryMax)) {
 		age = forever

@@ -64,7 +64,7 @@ func (c *checks) asks(actor string, n *corev1.Node, id string) {
 		c.w.violate("S6", "%s asks hooks on %s by %s once more", actor, n.Name, id)
 	case !has(n, marker.KeyDisruption):
 		c.w.violate("S6", "%s asks hooks on %s, which is not disrupted", actor, n.Name)
-	case marker.Action(annotation(n, marker.KeyActionWanted)).Stages() && k.out.empty.IsZero() && !c.leftInPlace(p, n, p.decided.shown):
+	case marker.Action(annotation(n, marker.KeyActionWanted)).Stages() && k.out.empty.IsZero() && !inPlace(n) && !c.leftInPlace(p, n, p.decided.shown):
 		c.w.violate("S2", "%s asks hooks on %s, which is not drained", actor, n.Name)
 	}
 }
@@ -89,7 +89,7 @@ func (c *checks) look(n *corev1.Node) {
 func (c *checks) couldGo(actor string, n *corev1.Node) {
 	p := c.w.controllerNamed(actor)
 	rules := rulesOf(&p.decided.set, n)
-	if !rules.Eviction.Predict || rules.Eviction.Force || c.leftInPlace(p, n, p.decided.shown) {
+	if !rules.Eviction.Predict || rules.Eviction.Force || inPlace(n) || c.leftInPlace(p, n, p.decided.shown) {
 		return
 	}
 	c.count("S6")

@@ -100,7 +100,14 @@ func (c *checks) returned(actor string, n *corev1.Node) {
 	}
 	c.carriesWell(actor, n)
 	boot := n.Status.NodeInfo.BootID
-	switch {
+	if why := c.unapplied(n); why != "" && annotation(n, marker.KeyActionState) != string(marker.StateError) {
+		c.w.violate("S7", "%s takes %s for back, and %s", actor, n.Name, why)
+	}
+	switch failed := annotation(n, marker.KeyActionState) == string(marker.StateError); {
+	case !boots(n) || failed && !isBottlerocket(n):
+		if !isReady(n) {
+			c.w.violate("S7", "%s takes %s for back, and it is not Ready", actor, n.Name)
+		}
 	case boot == annotation(n, marker.KeyRebootFrom):
 		c.w.violate("S7", "%s takes %s for back, and its kubelet has not said so", actor, n.Name)
 	case boot != annotation(n, marker.KeyBootID):
@@ -138,6 +145,9 @@ func (c *checks) beforeReboot(actor string, n *corev1.Node) {
 		return
 	}
 	c.goesOn(actor, n)
+	if inService(n) {
+		return
+	}
 	if !n.Spec.Unschedulable {
 		w.violate("S2", "%s asks %s to reboot, which is not cordoned", actor, n.Name)
 	}
@@ -145,6 +155,9 @@ func (c *checks) beforeReboot(actor string, n *corev1.Node) {
 	if looked := p.alone[string(n.UID)]; looked > 0 && c.leftInPlace(p, n, c.when(looked)) {
 		// Its workloads are left in place.
 		c.count(LeftInPlace)
+		return
+	}
+	if inPlace(n) {
 		return
 	}
 	c.detached(actor, n)
@@ -214,7 +227,10 @@ func (c *checks) success(actor string, before, after *corev1.Node) {
 	claimed := h[len(h)-1].Version
 	m := w.cluster.machineOf(after.Name)
 	info := before.Status.NodeInfo
+	_, _, _, ofPlan := target(claimed)
 	switch {
+	case ofPlan:
+		c.planSuccess(actor, before, after, claimed)
 	case info.OSImage == "" || !strings.Contains(info.OSImage, " "+claimed+" "):
 		w.violate("S7", "%s calls %s updated to %s, and its kubelet says %q", actor, after.Name, claimed, info.OSImage)
 	case annotation(before, marker.KeyCurrentVersion) != claimed || annotation(before, marker.KeyBootID) != info.BootID:
@@ -230,7 +246,11 @@ func (c *checks) success(actor string, before, after *corev1.Node) {
 	p := w.controllerNamed(actor)
 	if k := c.of(after); p != nil && !p.jumped {
 		// Ready's time is in whole seconds: what comes and goes within one of them can't be seen afterwards.
-		if ready := w.now.Sub(k.readySince); ready < p.settings.Soak-time.Second {
+		soak := p.settings.Soak
+		if !boots(before) {
+			soak = max(soak, planSoak)
+		}
+		if ready := w.now.Sub(k.readySince); ready < soak-time.Second {
 			w.violate("S7", "%s calls %s updated after it was Ready for %s only", actor, after.Name, ready)
 		}
 	}

@@ -286,6 +286,12 @@ func (c *checks) forbidden(d *decision, n *corev1.Node, version string, cordon b
 	if why := c.noTarget(d, version); why != "" {
 		return why
 	}
+	if _, _, _, ofPlan := target(version); ofPlan {
+		if why := c.planForbidden(d, n, version); why != "" || group == nil {
+			return why
+		}
+		return c.before(d, group, version)
+	}
 	if current := annotation(n, marker.KeyCurrentVersion); !d.set.Versions.Downgrade && marker.CompareVersions(version, current) < 0 {
 		return "although it runs " + current
 	}
@@ -305,6 +311,9 @@ func (c *checks) anyJumped() bool {
 // noTarget says why no node may go to a version, whatever its age.
 func (c *checks) noTarget(d *decision, version string) string {
 	v := &d.set.Versions
+	if _, _, _, ofPlan := target(version); ofPlan {
+		v = &policy.Versions{}
+	}
 	switch {
 	case v.Deny != nil && v.Deny.Contains(version), v.Allow != nil && !v.Allow.Contains(version):
 		return "which is denied"
@@ -351,7 +360,7 @@ func (c *checks) blame(before, after *corev1.Node) {
 			}
 			k.blamed[version] = c.w.now
 			c.count("S10")
-			if m := c.w.cluster.machineOf(after.Name); m != nil && !m.tried[version] && !c.tampered[string(after.UID)] {
+			if m := c.w.cluster.machineOf(after.Name); m != nil && !m.tried[version] && !m.tested[version] && !c.tampered[string(after.UID)] {
 				c.w.violate("S10", "%s is blamed for a failure of %s, which never booted it", version, after.Name)
 			}
 		}
@@ -374,7 +383,8 @@ func (c *checks) before(d *decision, g *policy.Group, version string) string {
 				members++
 			}
 		}
-		if members == 0 {
+		_, _, _, ofPlan := target(version)
+		if members == 0 && !ofPlan {
 			return fmt.Sprintf("after group %s, which has no nodes", name)
 		}
 		for _, n := range c.w.server.Nodes() {
@@ -388,6 +398,12 @@ func (c *checks) before(d *decision, g *policy.Group, version string) string {
 
 // has reports whether a node is in service with a version, by its kubelet's word, and has been for so long.
 func (c *checks) has(d *decision, n *corev1.Node, version string, soak time.Duration) bool {
+	if _, _, _, ofPlan := target(version); ofPlan {
+		return c.hasPlan(d, n, version)
+	}
+	if !isBottlerocket(n) {
+		return true
+	}
 	current, _, _ := strings.Cut(strings.TrimPrefix(n.Status.NodeInfo.OSImage, "Bottlerocket OS "), " ")
 	if current == "" || marker.CompareVersions(current, version) < 0 || has(n, marker.KeyDisruption) || !isReady(n) ||
 		annotation(n, marker.KeyActionWanted) == string(marker.ActionResetState) {

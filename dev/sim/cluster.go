@@ -52,7 +52,7 @@ func (k *cluster) register(m *machine) {
 	}
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: m.nodeName, Labels: map[string]string{}}}
 	if m.labelled {
-		n.Labels[string(marker.KeyInterfaceVersion)] = "2.0.0"
+		n.Labels[string(marker.KeyInterfaceVersion)] = m.interfaceLabel()
 	}
 	maps.Copy(n.Labels, m.labels)
 	must(k.client.CoreV1().Nodes().Create(background, n, metav1.CreateOptions{}))
@@ -61,6 +61,9 @@ func (k *cluster) register(m *machine) {
 
 // kubeletReports is a kubelet's word on its node.
 func (k *cluster) kubeletReports(m *machine, runtimeUp bool) {
+	if m.isPlanned && !m.kubeletRuns() {
+		return
+	}
 	n := m.node()
 	if n == nil {
 		k.register(m)
@@ -72,6 +75,9 @@ func (k *cluster) kubeletReports(m *machine, runtimeUp bool) {
 	n = n.DeepCopy()
 	s := m.host.Snapshot()
 	n.Status.NodeInfo.BootID, n.Status.NodeInfo.OSImage = s.BootID, s.PrettyName
+	if m.isPlanned {
+		n.Status.NodeInfo.KubeletVersion, n.Status.NodeInfo.OSImage = m.kubeletVersion, "Debian GNU/Linux 13 (trixie)"
+	}
 	setCondition(n, corev1.NodeMemoryPressure, corev1.ConditionFalse, metav1.NewTime(k.w.now), k.beats)
 	if m.unwell || !runtimeUp {
 		setReady(n, corev1.ConditionFalse, k.w.now)

@@ -111,11 +111,14 @@ func (c *controllerProcess) main(t *thread) {
 	cluster := must(kube.NewCluster(kube.ClusterConfig{
 		Client: client, Namespace: namespace, Nodes: nodes, Agents: agents, Now: p.now, Log: w.log, Changed: changed,
 	}))
-	file, pauses, acknowledged := newInformer(cache.Indexers{}), newInformer(cache.Indexers{}), newInformer(cache.Indexers{})
-	c.policy = must(kube.NewPolicy(kube.PolicyConfig{Policy: file, Pauses: pauses, Acknowledged: acknowledged, PlanTargets: newInformer(cache.Indexers{}), Defaults: c.settings, Changed: changed}))
+	file, pauses, acknowledged, targets := newInformer(cache.Indexers{}), newInformer(cache.Indexers{}), newInformer(cache.Indexers{}), newInformer(cache.Indexers{})
+	c.policy = must(kube.NewPolicy(kube.PolicyConfig{Policy: file, Pauses: pauses, Acknowledged: acknowledged, PlanTargets: targets, Defaults: c.settings, Changed: changed}))
 	t.pause(w.hop())
 	c.nodes = w.open(p, apiserver.Selection{Resource: "nodes"}, nodes)
-	c.agents = w.open(p, apiserver.Selection{Resource: "pods", Namespace: namespace, LabelSelector: agentLabels}, agents)
+	c.agents = w.open(p, apiserver.Selection{Resource: "pods", Namespace: namespace, LabelSelector: kube.AgentSelector}, agents)
+	if w.scenario.PlanNodes > 0 {
+		w.open(p, named(kube.PlanTargetsConfigMap), targets)
+	}
 	if w.scenario.governed() {
 		w.open(p, named(kube.PolicyConfigMap), &telling{sink: file, tell: c.told.file})
 		w.open(p, named(kube.AcknowledgedConfigMap), &telling{sink: acknowledged, tell: c.told.acknowledge})
@@ -371,11 +374,10 @@ func (e *election) acquire() bool {
 }
 
 const (
-	appLabel    = "app.kubernetes.io/name"
-	appName     = "bottlerocket-update-operator"
-	partLabel   = "app.kubernetes.io/component"
-	agentPart   = "agent"
-	agentLabels = appLabel + "=" + appName + "," + partLabel + "=" + agentPart
+	appLabel  = "app.kubernetes.io/name"
+	appName   = "bottlerocket-update-operator"
+	partLabel = "app.kubernetes.io/component"
+	agentPart = "agent"
 )
 
 func ownPod(p *corev1.Pod) bool { return kube.OwnPod(namespace, p) }

@@ -258,7 +258,7 @@ func (w *world) label(m *machine, on bool) {
 			if n.Labels == nil {
 				n.Labels = map[string]string{}
 			}
-			n.Labels[string(marker.KeyInterfaceVersion)] = "2.0.0"
+			n.Labels[string(marker.KeyInterfaceVersion)] = m.interfaceLabel()
 		}
 	})
 	w.after(w.between(100*time.Millisecond, 5*time.Second), func() {

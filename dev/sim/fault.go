@@ -45,6 +45,10 @@ var strikes = map[Kind]func(hit){
 
 	NewRelease: func(h hit) { h.strike(); h.w.release() }, BadRelease: func(h hit) { h.strike(); h.w.badRelease() },
 	Withdrawn: hit.withdraw, PolicyChanged: hit.changePolicy,
+
+	CrashRunner: hit.crashRunner, FreezeRunner: hit.freezeRunner, KubeletDies: hit.kubeletDies, PlanPodRefused: hit.refusePlanPods,
+	PlanPodHangs: hit.podFault, PlanPodFails: hit.podFault, PlanPodNoEffect: hit.podFault, PlanPodEvicted: hit.podFault, PlanPodRejected: hit.podFault,
+	ImageNotPulled: hit.podFault, RebootInPod: hit.podFault, PersonDeletesPlanPod: hit.deletePlanPod, PersonChangesTemplate: hit.changeTemplate,
 }
 
 // apply lets the fault happen now.

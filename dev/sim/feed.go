@@ -155,6 +155,8 @@ func minTime(a, b time.Time) time.Time {
 type informer struct {
 	indexer cache.Indexer
 	handler cache.ResourceEventHandler
+	// strip is what is kept of an object; nil: all of it.
+	strip func(any) any
 }
 
 func newInformer(indexers cache.Indexers) *informer {
@@ -211,6 +213,9 @@ func (i *informer) event(e apiserver.Event) {
 }
 
 func (i *informer) set(o runtime.Object) {
+	if i.strip != nil {
+		o = i.strip(o).(runtime.Object)
+	}
 	old, had, _ := i.indexer.Get(o)
 	_ = i.indexer.Add(o)
 	if had {

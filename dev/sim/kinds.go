@@ -61,10 +61,25 @@ const (
 
 	WritesRefused Kind = "writes-refused"
 	WritesSlow    Kind = "writes-slow"
+
+	CrashRunner           Kind = "crash-runner"
+	FreezeRunner          Kind = "freeze-runner"
+	PlanPodHangs          Kind = "plan-pod-hangs"
+	PlanPodFails          Kind = "plan-pod-fails"
+	PlanPodNoEffect       Kind = "plan-pod-no-effect"
+	PlanPodEvicted        Kind = "plan-pod-evicted"
+	PlanPodRejected       Kind = "plan-pod-rejected"
+	PlanPodRefused        Kind = "plan-pod-refused"
+	ImageNotPulled        Kind = "image-not-pulled"
+	KubeletDies           Kind = "kubelet-dies"
+	RebootInPod           Kind = "reboot-in-pod"
+	PersonDeletesPlanPod  Kind = "person-deletes-plan-pod"
+	PersonChangesTemplate Kind = "person-changes-template"
 )
 
 // always are those that any scenario may hold, governing those of scenarios with a policy file, surrounding what is
 // around a node that is disrupted, and unwriting what the API server makes of the controllers' writes to one node.
+// Planning, in plans.go, are those of scenarios with nodes of plans.
 var always = []Kind{CrashController, FreezeController, CrashAgent, FreezeAgent, ProxyDown, APIServerDown, LostRequest, LostAnswer,
 	SlowRequest, SlowAnswer, Throttled, WatchLag, WatchRepeat, WatchRestart, Compaction, StaleList, ControllerClock, ProxyClock, AgentClock,
 	PowerCut, SlowBoot, NeverReturns, NodeFlaps, NodeUnwell, NodeDeleted, NodeRenamed, AgentPodReplaced, FrozenBudget, StuckPod, LateBinding,
@@ -78,5 +93,5 @@ var (
 	governing   = []Kind{PersonWritesPolicy, PersonBreaksPolicy, PersonDeletesPolicy, PersonAcknowledges, BadRelease}
 	surrounding = []Kind{SlowDetach, BrokenApp, AutoscalerTakes, PersonExcludes}
 	unwriting   = []Kind{WritesRefused, WritesSlow}
-	kinds       = slices.Concat(always, governing, surrounding, unwriting)
+	kinds       = slices.Concat(always, governing, surrounding, unwriting, planning)
 )

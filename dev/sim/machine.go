@@ -43,10 +43,16 @@ type machine struct {
 	// injected counts the faults that its host was given, left is what is left of them.
 	injected int
 	left     map[hostsim.FaultID]remaining
+	// isPlanned: its node is one of plans, and no host with an Update API.
+	isPlanned bool
+	planned
 }
 
 func (w *world) newMachine(i int) *machine {
-	m := &machine{w: w, name: fmt.Sprintf("machine-%d", i), nodeName: fmt.Sprintf("node-%d", i), labelled: true, rebooted: map[string]int{}, tried: map[string]bool{}, labels: w.scenario.labels(i)}
+	m := &machine{w: w, name: fmt.Sprintf("machine-%d", i), nodeName: fmt.Sprintf("node-%d", i), labelled: true, rebooted: map[string]int{}, tried: map[string]bool{}, labels: w.scenario.labels(i), isPlanned: w.scenario.planned(i)}
+	if m.isPlanned {
+		m.planned = planned{kubeletVersion: firstKubelet, has: map[string]string{}, runs: map[string]*planRun{}, ran: map[string]int{}, tested: map[string]bool{}}
+	}
 	prepare := 4 * time.Second
 	if w.chance(6) {
 		// Long enough for an agent to look less often.
@@ -111,6 +117,12 @@ func (m *machine) down() {
 	m.up = false
 	m.host.PowerOff()
 	m.agent.kill()
+	m.losesPods()
+	for _, r := range w.runnersOn(m) {
+		if r.process != nil {
+			r.process.kill()
+		}
+	}
 	for _, c := range w.controllers {
 		if c.home == m && c.process != nil && !c.process.dead {
 			c.process.kill()
@@ -142,6 +154,9 @@ func (m *machine) boot() {
 	m.tried[s.Sets[s.Next].Version] = true
 	m.host.Boot()
 	m.up = true
+	if m.isPlanned {
+		m.bootsPlanned()
+	}
 	w.note(m.name, "booted %s", m.host.Snapshot().Version)
 	w.after(w.between(500*time.Millisecond, 10*time.Second), m.inBoot(m.kubelet))
 	w.after(w.between(2*time.Second, 20*time.Second), m.inBoot(m.agent.podStarts))
@@ -149,6 +164,9 @@ func (m *machine) boot() {
 		if c.home == m {
 			w.after(w.between(2*time.Second, 20*time.Second), c.start)
 		}
+	}
+	for _, r := range w.runnersOn(m) {
+		w.after(w.between(2*time.Second, 20*time.Second), r.start)
 	}
 }
 
@@ -171,6 +189,7 @@ func (m *machine) kubelet() {
 	w.after(w.between(time.Second, 8*time.Second), m.inBoot(func() {
 		w.cluster.kubeletReports(m, true)
 		w.cluster.podsStart(m.nodeName)
+		m.syncPlanPods()
 	}))
 	w.after(5*time.Minute, m.inBoot(m.heartbeat))
 }
@@ -181,3 +200,11 @@ func (m *machine) heartbeat() {
 }
 
 func (m *machine) node() *corev1.Node { return m.w.server.Node(m.nodeName) }
+
+// interfaceLabel is the label value that puts the machine's node into the operator's care.
+func (m *machine) interfaceLabel() string {
+	if m.isPlanned {
+		return "plan"
+	}
+	return "2.0.0"
+}

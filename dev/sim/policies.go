@@ -43,6 +43,9 @@ func (s Scenario) labels(i int) map[string]string {
 			labels[stageLabel] = "canary"
 		}
 	}
+	if s.planned(i) {
+		labels[systemLabel] = string(rune('a' + i%2))
+	}
 	return labels
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/planner"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/runner"
 )
 
 // Result is what a run found.
@@ -64,17 +65,20 @@ var start = time.Date(2026, 9, 21, 9, 0, 0, 0, time.UTC)
 var shared = struct {
 	controller *controller.Metrics
 	agent      *agent.Metrics
-}{controller.NewMetrics(nil, true), agent.NewMetrics()}
+	runner     *runner.Metrics
+}{controller.NewMetrics(nil, true), agent.NewMetrics(), runner.NewMetrics(nil)}
 
 func newWorld(s Scenario) *world {
 	w := &world{scenario: s, settings: s.settings(), rng: rand.New(rand.NewPCG(s.Seed, 2)),
 		now: start, repo: &hostsim.Repo{}, unreached: map[string]*unreached{}, struck: map[Kind]int{}, log: quiet(), newest: firstVersion,
-		controllerMetrics: shared.controller, agentMetrics: shared.agent}
+		controllerMetrics: shared.controller, agentMetrics: shared.agent, runnerMetrics: shared.runner}
 	w.trace.begun = w.now
 	w.checks = checks{w: w, counted: map[string]int{}, history: map[string][]stood{}, known: map[string]time.Time{}, carried: newCarried(), went: map[string]map[string]bool{}, nodes: map[string]*watched{}, came: map[string]int64{}, givenBack: map[string]time.Time{}, tampered: map[string]bool{}, reasons: map[string]map[plan.Reason]bool{},
-		taken: map[string]time.Time{}, once: map[string]bool{}}
+		taken: map[string]time.Time{}, once: map[string]bool{}, made: map[string]int{}}
 	w.server = apiserver.New(func() time.Time { return w.now })
 	w.server.OnWrite(w.checks.wrote)
+	w.server.OnCreate(w.admit)
+	w.server.OnLogs(planLog)
 	w.people = w.server.Client(people, func(_ apiserver.Request, run func() error) error { return run() })
 	return w
 }
@@ -96,6 +100,12 @@ func (w *world) setUp() {
 		w.cluster.register(m)
 		w.cluster.kubeletReports(m, true)
 		w.after(5*time.Minute, m.inBoot(m.heartbeat))
+	}
+	if w.scenario.PlanNodes > 0 {
+		w.writeTemplates()
+		for i := range w.scenario.Runners {
+			w.newRunner(i)
+		}
 	}
 	if len(w.scenario.Policies) > 0 {
 		w.writePolicy(w.scenario.Policies[0].Text())
@@ -132,6 +142,9 @@ func (w *world) explain() {
 // snapshot is the fleet as it is stored.
 func (w *world) snapshot() fleet.Snapshot {
 	s := fleet.Snapshot{Now: w.now, Slots: map[string]string{}}
+	if cm := w.server.ConfigMap(namespace, kube.PlanTargetsConfigMap); cm != nil {
+		s.PlanTargets = kube.DecodePlanTargets(cm.Data)
+	}
 	for _, n := range w.server.Nodes() {
 		s.Nodes = append(s.Nodes, kube.View(n))
 	}
@@ -157,6 +170,9 @@ func (w *world) peace() {
 			c.process.clock = 0
 		}
 		w.after(10*time.Second, c.start)
+	}
+	for _, r := range w.runners {
+		w.after(10*time.Second, r.start)
 	}
 	for _, f := range w.watches {
 		f.stuck = time.Time{}
@@ -195,6 +211,7 @@ func (w *world) peace() {
 		_ = m.host.SetFaults()
 		m.injected, m.left, m.agent.offset = 0, nil, 0
 		m.unwell, m.slow, m.unregistered = false, 0, false
+		m.fates = nil
 		m.gone = m.gone && !m.up
 		w.edit(m, func(n *corev1.Node) {
 			delete(n.Annotations, string(marker.KeyPaused))
@@ -220,6 +237,11 @@ func (w *world) peace() {
 	w.publish(w.newest, nil)
 	_ = w.repo.SetMaxVersion(variant, arch, w.newest)
 	w.endPolicies()
+	if w.scenario.PlanNodes > 0 {
+		// What had no effect is not tried again before that.
+		w.changeTemplates(false)
+		w.changeTemplates(true)
+	}
 	w.after(2*time.Minute, w.tidy)
 }
 
@@ -307,12 +329,21 @@ func (w *world) unsettled() string {
 			}
 			continue
 		}
+		if m.isPlanned {
+			if u := w.planUnsettled(m, n); u != "" {
+				return u
+			}
+			continue
+		}
 		if v := m.host.Snapshot().Version; v != w.newest {
 			return fmt.Sprintf("%s runs %s and not %s", n.Name, v, w.newest)
 		}
 		if has(n, marker.KeyDisruption) || annotation(n, marker.KeyActionWanted) != string(marker.ActionStabilize) || annotation(n, marker.KeyCurrentVersion) != w.newest {
 			return n.Name + " is still out of service"
 		}
+	}
+	if pods := w.server.Pods(plansNamespace); len(pods) > 0 {
+		return "pod " + pods[0].Name + " of a plan is still there"
 	}
 	if cm := w.server.ConfigMap(namespace, kube.StateConfigMap); cm != nil && cm.Data["slots"] != "{}" {
 		for _, m := range w.machines {
@@ -350,7 +381,7 @@ func (w *world) result() Result {
 	r := Result{Scenario: w.scenario, Violation: w.checks.violation, Struck: w.struck, Checked: w.checks.counted, Steps: w.steps,
 		Nodes: len(w.machines), Held: w.checks.held, Reasons: w.checks.reasons, Took: w.now.Sub(w.begun()), trace: w.trace}
 	for _, m := range w.machines {
-		if m.up && m.host.Snapshot().Version == w.newest {
+		if m.up && (m.host.Snapshot().Version == w.newest || m.isPlanned && w.planUnsettled(m, m.node()) == "") {
 			r.Updated++
 		}
 	}

@@ -38,6 +38,10 @@ type Scenario struct {
 	// Policies are policy files: the first stands from the beginning, the last once everything is put right, and
 	// users write any of them meanwhile. Without one there is no ConfigMap.
 	Policies []Rules
+	// PlanNodes is how many of the nodes, the last ones, are nodes of plans, and Runners how many replicas of the runner
+	// there are. Walls: the admission policies for what runners do are in force.
+	PlanNodes, Runners int
+	Walls              bool
 }
 
 // Fault is one thing that goes wrong, or that a user does.
@@ -68,6 +72,8 @@ const (
 	AtAnswer  Moment = "answer"
 	AtReturn  Moment = "return"
 	AtEnd     Moment = "end"
+	// AtPod is when the pod of a plan was made.
+	AtPod Moment = "pod"
 )
 
 var moments = []Moment{AtPrepare, AtConfirm, AtCordon, AtReboot, AtBusy, AtAnswer, AtReturn, AtEnd}
@@ -118,6 +124,7 @@ func Generate(seed uint64) Scenario {
 	s.drain(rand.New(rand.NewPCG(seed, 4)))
 	s.surround(rand.New(rand.NewPCG(seed, 5)))
 	s.unwrite(rand.New(rand.NewPCG(seed, 6)))
+	s.plan(rand.New(rand.NewPCG(seed, 7)))
 	slices.SortStableFunc(s.Faults, func(a, b Fault) int { return int(a.At - b.At) })
 	return s
 }
@@ -161,6 +168,9 @@ func (s Scenario) Write(w io.Writer) error {
 	}
 	if s.Canaries > 0 {
 		write("canaries %d\n", s.Canaries)
+	}
+	if s.PlanNodes > 0 {
+		write("plan-nodes %d\nrunners %d\nwalls %t\n", s.PlanNodes, s.Runners, s.Walls)
 	}
 	for i, p := range s.Policies {
 		write("policy %d\n", i)
@@ -224,6 +234,12 @@ func (s *Scenario) line(words []string) error {
 		s.Blind, err = strconv.ParseBool(words[1])
 	case "canaries":
 		number(&s.Canaries)
+	case "plan-nodes":
+		number(&s.PlanNodes)
+	case "runners":
+		number(&s.Runners)
+	case "walls":
+		s.Walls, err = strconv.ParseBool(words[1])
 	case "soak":
 		duration(&s.Soak)
 	case "refresh":
@@ -278,7 +294,7 @@ func (s *Scenario) fault(words []string) error {
 		case "n":
 			f.N, err = strconv.Atoi(value)
 		case "when":
-			if f.When = Moment(value); !slices.Contains(moments, f.When) {
+			if f.When = Moment(value); !slices.Contains(slices.Concat(moments, planMoments), f.When) {
 				err = errors.New("no such moment")
 			}
 		default:

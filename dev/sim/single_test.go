@@ -19,7 +19,7 @@ func TestSingleNode(t *testing.T) {
 	count := fewer(singleSeeds)
 	for seed := uint64(1); seed <= count; seed++ {
 		s := sim.Generate(seed)
-		s.Nodes, s.Zones, s.Canaries = 1, 0, 0
+		s.Nodes, s.Zones, s.Canaries, s.PlanNodes, s.Runners = 1, 0, 0, 0, 0
 		s.Policies = []sim.Rules{{"singleNode: allow"}}
 		if seed%2 == 0 {
 			s.Policies = []sim.Rules{{"singleNode: allow", "loadBalancers: {exclude: true, wait: 20s}",

@@ -225,6 +225,10 @@ func (k *cluster) podsUnready(node string) {
 // podsGivenUp is the eviction by taint of what runs on a node that has been silent for long.
 func (k *cluster) podsGivenUp(node string) {
 	for _, p := range k.w.server.PodsOn(node) {
+		if p.Labels[partLabel] == runnerPart && p.Namespace == namespace {
+			k.remove(p)
+			continue
+		}
 		if p.Labels[appKey] != "" && p.Labels[appKey] != daemonApp && p.DeletionTimestamp == nil {
 			_ = k.client.CoreV1().Pods(p.Namespace).Delete(background, p.Name, metav1.DeleteOptions{})
 		}
@@ -235,6 +239,7 @@ func (k *cluster) podsGivenUp(node string) {
 func (k *cluster) podsStart(node string) {
 	for _, p := range k.w.server.PodsOn(node) {
 		switch {
+		case p.Namespace == plansNamespace:
 		case p.DeletionTimestamp != nil:
 			k.end(p)
 		case p.Namespace == appsNamespace && p.Status.Phase != corev1.PodSucceeded:
@@ -343,7 +348,7 @@ func (k *cluster) ownPod(name, part, node string) {
 
 // evictable reports whether a drain has to wait for the pod.
 func evictable(p *corev1.Pod) bool {
-	if p.Namespace == namespace || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
+	if p.Namespace == namespace || p.Namespace == plansNamespace || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
 		return false
 	}
 	_, mirror := p.Annotations[corev1.MirrorPodAnnotationKey]

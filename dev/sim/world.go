@@ -14,6 +14,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/agent"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/controller"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/runner"
 )
 
 // namespace is the operator's own.
@@ -31,6 +32,7 @@ type world struct {
 	repo        *hostsim.Repo
 	machines    []*machine
 	controllers []*controllerProcess
+	runners     []*runnerProcess
 	cluster     *cluster
 	processes   []*process
 	running     *thread
@@ -47,6 +49,7 @@ type world struct {
 
 	controllerMetrics *controller.Metrics
 	agentMetrics      *agent.Metrics
+	runnerMetrics     *runner.Metrics
 
 	restores []*restoring
 	// awaited are faults that were put off to a moment.
@@ -70,6 +73,9 @@ type world struct {
 	watches []*feed
 	// unreached are nodes, by name, that a controller could not write to.
 	unreached map[string]*unreached
+	// rounds counts the changes of templates; quota is until when no pod of a plan may be made.
+	rounds int
+	quota  time.Time
 }
 
 type event struct {

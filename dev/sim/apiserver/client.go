@@ -115,10 +115,9 @@ func (k kind[T]) Get(ctx context.Context, name string, _ metav1.GetOptions) (T, 
 }
 
 func (k kind[T]) Create(ctx context.Context, obj T, o metav1.CreateOptions) (T, error) {
-	noDryRun(o.DryRun)
-	return k.one(ctx, k.request("create", obj.GetName(), ""), func(w writing) (object, error) {
-		return k.c.s.create(w, k.resource(), k.namespace, k.taken(obj))
-	})
+	r := k.request("create", obj.GetName(), "")
+	r.DryRun = len(o.DryRun) > 0
+	return k.one(ctx, r, func(w writing) (object, error) { return k.c.s.create(w, k.resource(), k.namespace, k.taken(obj)) })
 }
 
 func (k kind[T]) Update(ctx context.Context, obj T, o metav1.UpdateOptions) (T, error) {
@@ -243,6 +242,14 @@ func (c core) ConfigMaps(namespace string) typedcore.ConfigMapInterface {
 	return configMaps{otherConfigMaps{c.CoreV1Interface.ConfigMaps(namespace)}, kind[*corev1.ConfigMap]{c: c.c, plural: "configmaps", namespace: namespace}}
 }
 
+func (c core) PodTemplates(namespace string) typedcore.PodTemplateInterface {
+	return podTemplates{otherPodTemplates{c.CoreV1Interface.PodTemplates(namespace)}, kind[*corev1.PodTemplate]{c: c.c, plural: "podtemplates", namespace: namespace}}
+}
+
+func (c core) Secrets(namespace string) typedcore.SecretInterface {
+	return secrets{otherSecrets{c.CoreV1Interface.Secrets(namespace)}, kind[*corev1.Secret]{c: c.c, plural: "secrets", namespace: namespace}}
+}
+
 func (c core) PersistentVolumeClaims(namespace string) typedcore.PersistentVolumeClaimInterface {
 	return claims{otherPersistentVolumeClaims{c.CoreV1Interface.PersistentVolumeClaims(namespace)}, kind[*corev1.PersistentVolumeClaim]{c: c.c, plural: "persistentvolumeclaims", namespace: namespace}}
 }
@@ -278,6 +285,11 @@ func (p pods) Bind(ctx context.Context, b *corev1.Binding, o metav1.CreateOption
 	})
 }
 
+// GetLogs is for typedcore.PodInterface: a request whose answer is what OnLogs says.
+func (p pods) GetLogs(name string, _ *corev1.PodLogOptions) *rest.Request {
+	return p.kind.c.logs(p.request("get", name, "log"))
+}
+
 func (p pods) EvictV1(ctx context.Context, e *policyv1.Eviction) error { return p.kind.c.Evict(ctx, e) }
 
 type configMaps struct {
@@ -286,6 +298,20 @@ type configMaps struct {
 }
 
 type otherConfigMaps struct{ typedcore.ConfigMapInterface }
+
+type podTemplates struct {
+	otherPodTemplates
+	kind[*corev1.PodTemplate]
+}
+
+type otherPodTemplates struct{ typedcore.PodTemplateInterface }
+
+type secrets struct {
+	otherSecrets
+	kind[*corev1.Secret]
+}
+
+type otherSecrets struct{ typedcore.SecretInterface }
 
 type claims struct {
 	otherPersistentVolumeClaims

@@ -9,10 +9,10 @@
 //   - The same requests at the same times give the same answers, UIDs and resourceVersions included. It
 //     has no goroutine, no lock and no randomness, and reads no clock but the one it is given. It is
 //     used by one goroutine at a time.
-//   - Nodes, Pods, ConfigMaps, Leases, PodDisruptionBudgets, DaemonSets, ReplicaSets, VolumeAttachments
-//     and PersistentVolumeClaims behave as on a real server, as far as they are simulated: optimistic
+//   - Nodes, Pods, PodTemplates, ConfigMaps, Secrets, Leases, PodDisruptionBudgets, DaemonSets, ReplicaSets,
+//     VolumeAttachments and PersistentVolumeClaims behave as on a real server, as far as they are simulated: optimistic
 //     locking, preconditions, writes that change nothing, status apart from the rest, graceful deletion,
-//     evictions, watches, compaction. The differential test holds it against a real kube-apiserver; where
+//     finalizers, creations that are a dry run, evictions, watches, compaction. The differential test holds it against a real kube-apiserver; where
 //     the two differ this one is wrong.
 //   - What isn't simulated panics and names the request. Nothing is ignored silently, but for what this
 //     list names.
@@ -22,7 +22,7 @@
 // An eviction is several writes, as on a real server: the budget's status, the pod's condition, the
 // pod's deletion. Nothing comes between them here, since no second request runs meanwhile.
 //
-// Not simulated: namespaces (all exist), authorization and admission (no taint on a new Node, no
+// Not simulated: namespaces (all exist), authorization and admission but for OnCreate (no taint on a new Node, no
 // tolerations or service account on a new Pod, no finalizer on a new PersistentVolumeClaim), defaults but
 // for a Pod's grace period and a ReplicaSet's replicas, validation of specs beyond what an update may not
 // change, managed fields, QoS classes, garbage collection, generateName, server-side apply, strategic and

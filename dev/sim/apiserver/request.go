@@ -14,6 +14,8 @@ import (
 // Request says what a client asks for. Verbs are those of audit logs and RBAC.
 type Request struct {
 	Verb, Resource, Subresource, Namespace, Name string
+	// DryRun: nothing is stored.
+	DryRun bool
 }
 
 // String is for logs and failures of tests.
@@ -21,6 +23,9 @@ func (r Request) String() string {
 	s := r.Verb + " " + r.Resource
 	if r.Subresource != "" {
 		s += "/" + r.Subresource
+	}
+	if r.DryRun {
+		s = "try to " + s
 	}
 	switch {
 	case r.Namespace != "" && r.Name != "":

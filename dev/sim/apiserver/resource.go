@@ -144,7 +144,7 @@ func microOf(t *metav1.MicroTime) *metav1.MicroTime {
 // strategies are the simulated kinds. Their order is of no meaning.
 var strategies = []strategy{
 	nodeStrategy, podStrategy, configMapStrategy, leaseStrategy, budgetStrategy, daemonSetStrategy,
-	replicaSetStrategy, attachmentStrategy, claimStrategy,
+	replicaSetStrategy, attachmentStrategy, claimStrategy, templateStrategy, secretStrategy,
 }
 
 var nodeStrategy = strategy{
@@ -484,6 +484,54 @@ var claimStrategy = strategy{
 	},
 	same: func(a, b object, _ bool) bool {
 		return equality.Semantic.DeepEqual(&a.(*corev1.PersistentVolumeClaim).Spec, &b.(*corev1.PersistentVolumeClaim).Spec)
+	},
+	round: func(object) {},
+}
+
+var templateStrategy = strategy{
+	plural: schema.GroupResource{Resource: "podtemplates"}, kind: corev1.SchemeGroupVersion.WithKind("PodTemplate"),
+	namespaced: true, unconditional: true,
+	empty:   func() object { return &corev1.PodTemplate{} },
+	shallow: func(o object) object { t := *o.(*corev1.PodTemplate); return &t },
+	create:  func(obj object) { obj.(*corev1.PodTemplate).Generation = 1 },
+	update: func(obj, old object, _ bool) field.ErrorList {
+		if t, o := obj.(*corev1.PodTemplate), old.(*corev1.PodTemplate); !equality.Semantic.DeepEqual(&t.Template, &o.Template) {
+			t.Generation = o.Generation + 1
+		}
+		return nil
+	},
+	same: func(a, b object, _ bool) bool {
+		return equality.Semantic.DeepEqual(&a.(*corev1.PodTemplate).Template, &b.(*corev1.PodTemplate).Template)
+	},
+	round: func(object) {},
+}
+
+var secretStrategy = strategy{
+	plural: schema.GroupResource{Resource: "secrets"}, kind: corev1.SchemeGroupVersion.WithKind("Secret"),
+	namespaced: true, unconditional: true,
+	empty:   func() object { return &corev1.Secret{} },
+	shallow: func(o object) object { s := *o.(*corev1.Secret); return &s },
+	create: func(obj object) {
+		if s := obj.(*corev1.Secret); s.Type == "" {
+			s.Type = corev1.SecretTypeOpaque
+		}
+	},
+	update: func(obj, old object, _ bool) field.ErrorList {
+		s, o := obj.(*corev1.Secret), old.(*corev1.Secret)
+		if o.Immutable != nil && *o.Immutable {
+			panic("apiserver: an update of an immutable Secret isn't simulated")
+		}
+		if s.Type == "" {
+			s.Type = o.Type
+		}
+		if s.Type != o.Type {
+			return field.ErrorList{field.Invalid(field.NewPath("type"), s.Type, "field is immutable")}
+		}
+		return nil
+	},
+	same: func(a, b object, _ bool) bool {
+		s, t := a.(*corev1.Secret), b.(*corev1.Secret)
+		return s.Type == t.Type && equality.Semantic.DeepEqual(s.Data, t.Data) && equality.Semantic.DeepEqual(s.Immutable, t.Immutable)
 	},
 	round: func(object) {},
 }

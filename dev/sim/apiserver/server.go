@@ -34,6 +34,8 @@ type Server struct {
 
 	onWrite   func(actor string, r Request, before, after runtime.Object)
 	onRequest func(actor string, r Request, err error)
+	admit     func(actor string, r Request, obj runtime.Object) error
+	logs      func(namespace, name string) (string, error)
 }
 
 // New returns an empty server whose time is what now says.
@@ -59,6 +61,13 @@ func (s *Server) OnWrite(f func(actor string, r Request, before, after runtime.O
 
 // OnRequest makes f what is called after each request of a client, with its answer as the client sees it.
 func (s *Server) OnRequest(f func(actor string, r Request, err error)) { s.onRequest = f }
+
+// OnCreate makes f the admission of each object that is to be created, dry runs too: it sees the object with its
+// creationTimestamp, and what it returns is the answer.
+func (s *Server) OnCreate(f func(actor string, r Request, obj runtime.Object) error) { s.admit = f }
+
+// OnLogs makes f what answers requests for the log of a pod.
+func (s *Server) OnLogs(f func(namespace, name string) (string, error)) { s.logs = f }
 
 // Revision is that of the last write. Every write has one of its own.
 func (s *Server) Revision() int64 { return s.revision }
@@ -170,6 +179,11 @@ func (s *Server) PodsOn(node string) []*corev1.Pod { return slices.Clone(s.byNod
 // ConfigMap is the one of that name as it is now, or nil. Read only.
 func (s *Server) ConfigMap(namespace, name string) *corev1.ConfigMap {
 	return stored[*corev1.ConfigMap](s, "configmaps", namespace, name)
+}
+
+// PodTemplate is the one of that name as it is now, or nil. Read only.
+func (s *Server) PodTemplate(namespace, name string) *corev1.PodTemplate {
+	return stored[*corev1.PodTemplate](s, "podtemplates", namespace, name)
 }
 
 // Lease is the one of that name as it is now, or nil. Read only.

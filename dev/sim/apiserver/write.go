@@ -87,6 +87,11 @@ func (s *Server) create(w writing, r *resource, namespace string, obj object) (o
 	if len(errs) > 0 {
 		return nil, apierrors.NewInvalid(r.kind.GroupKind(), obj.GetName(), errs)
 	}
+	if s.admit != nil {
+		if err := s.admit(w.actor, w.request, obj); err != nil {
+			return nil, err
+		}
+	}
 	if v, err := version(obj); err != nil {
 		return nil, raw(err)
 	} else if v != 0 {
@@ -98,6 +103,9 @@ func (s *Server) create(w writing, r *resource, namespace string, obj object) (o
 			err.ErrStatus.Message = "object is being deleted: " + err.ErrStatus.Message
 		}
 		return nil, err
+	}
+	if w.request.DryRun {
+		return obj, nil
 	}
 	s.commit(w, r, nil, obj)
 	return obj, nil
