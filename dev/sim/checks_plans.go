@@ -21,6 +21,8 @@ func (c *checks) planPod(actor string, r apiserver.Request, before, after *corev
 	switch {
 	case before == nil:
 		c.planPodMade(actor, after)
+	case strings.HasPrefix(actor, "controller-"):
+		c.w.violate("S5", "%s writes to pod %s of a plan", actor, before.Name)
 	case !strings.HasPrefix(actor, "runner-"):
 	case after != nil && r.Verb == "patch" && len(after.Finalizers) < len(before.Finalizers):
 		c.released(actor, before)
