@@ -259,6 +259,10 @@ func (s *side) describe(o object) string {
 		}
 	case *corev1.ConfigMap:
 		out += fmt.Sprintf(" data=%v", o.Data)
+	case *corev1.PodTemplate:
+		out += fmt.Sprintf(" image=%s annotations=%v", o.Template.Spec.Containers[0].Image, o.Template.Annotations)
+	case *corev1.Secret:
+		out += fmt.Sprintf(" type=%s data=%s", o.Type, o.Data)
 	case *coordinationv1.Lease:
 		out += " holder=" + *o.Spec.HolderIdentity
 	case *appsv1.ReplicaSet:
