@@ -128,6 +128,8 @@ const (
 	ReasonTargetUnknown Reason = "TargetUnknown"
 	// ReasonMinorSkipped: the target is more minor versions ahead than the plan allows.
 	ReasonMinorSkipped Reason = "MinorSkipped"
+	// ReasonPlansContradict: the node's next plan would take it off the target of an earlier one.
+	ReasonPlansContradict Reason = "PlansContradict"
 	// ReasonNoEffect: a plan's pod succeeded here and the node does not show the target, which is not tried again.
 	ReasonNoEffect Reason = "NoEffect"
 	// ReasonLabelRemoved: the label is gone, and what the operator did to the node is being undone.
@@ -180,7 +182,7 @@ var reasons = []Reason{
 	ReasonAlertsFiring, ReasonAlertsUnknown, ReasonBudgetBlocks, ReasonPodProtected, ReasonStaging, ReasonConfirming, ReasonLeavingBalancers, ReasonDraining, ReasonEvictionBlocked,
 	ReasonPodEndAwaited, ReasonEvictionLimit, ReasonDrainFailing, ReasonVolumesAttached, ReasonHookAwaited, ReasonCheckFailing, ReasonRebooting,
 	ReasonReturning, ReasonPodsNotReady, ReasonSoaking, ReasonWorkloadsAwaited, ReasonNotReadyAfterUpdate, ReasonResetting, ReasonLost, ReasonWriteFailing,
-	ReasonNoPlan, ReasonTemplateMissing, ReasonTargetUnknown, ReasonMinorSkipped, ReasonNoEffect, ReasonLabelRemoved,
+	ReasonNoPlan, ReasonTemplateMissing, ReasonTargetUnknown, ReasonMinorSkipped, ReasonPlansContradict, ReasonNoEffect, ReasonLabelRemoved,
 	ReasonManaged, ReasonUpdateAvailable, ReasonLooking, ReasonCordoned, ReasonRebootRequested, ReasonSingleNode, ReasonRebootedEarly, ReasonUncordoned,
 	ReasonUpdated, ReasonVerified, ReasonSoakRestarted, ReasonResetDone, ReasonAlreadyOnTarget, ReasonOfferWithdrawn,
 	ReasonStagingFailed, ReasonStagingDeadline, ReasonDrainDeadline, ReasonEvictionRefused, ReasonVolumesDeadline, ReasonHookFailed, ReasonAgentLost, ReasonRebootDeadline, ReasonRebootFailed,

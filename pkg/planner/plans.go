@@ -41,22 +41,39 @@ func goesNext(n *fleet.Node, s *fleet.Snapshot, set *policy.Settings) *lifecycle
 	if len(plans) == 0 {
 		return &lifecycle.Wish{NoTarget: plan.Refuse(plan.ReasonNoPlan, plan.Messagef("no plan of the policy chooses the node by its labels"))}
 	}
-	var has []string
+	var has, before []string
 	for i, p := range plans {
 		w, target := wish(p, s)
 		runs := shows(n, &w.Plan)
 		if i == 0 {
 			n.OSVersion, r.Current, r.Available = runs, runs, runs
 		}
-		if target != "" && marker.PlanHas(runs, target) && (!w.Downgrade || marker.PlanHas(target, runs)) {
-			has = append(has, p.Name+"/"+marker.PlanTargetOf(runs))
+		if hasTarget(w, runs, target) {
+			has, before = append(has, p.Name+"/"+marker.PlanTargetOf(runs)), append(before, target)
 			continue
+		}
+		if undone := slices.IndexFunc(before, func(earlier string) bool { return undoes(s, set, w, target, earlier) }); undone >= 0 {
+			w.NoTarget = plan.Refuse(plan.ReasonPlansContradict, plan.Messagef("plan %s wants %s, and would take the node off %s, which an earlier plan of the list wants",
+				p.Name, marker.PlanTargetOf(target), marker.ShortVersion(before[undone])))
 		}
 		w.SkipsMinor = target != "" && p.SkipsMinor(marker.PlanTargetOf(runs), marker.PlanTargetOf(target))
 		n.OSVersion, r.Current, r.Available = runs, runs, target
 		return w
 	}
 	return &lifecycle.Wish{Has: has}
+}
+
+// hasTarget reports whether a node that runs a version has the target of a plan; no target is had by none.
+func hasTarget(w *lifecycle.Wish, runs, target string) bool {
+	return target != "" && marker.PlanHas(runs, target) && (!w.Downgrade || marker.PlanHas(target, runs))
+}
+
+// undoes reports whether a node that goes to a plan's target doesn't have that of an earlier plan any more: the two
+// would take turns for ever.
+func undoes(s *fleet.Snapshot, set *policy.Settings, w *lifecycle.Wish, target, earlier string) bool {
+	e, _ := wish(set.PlanNamed(marker.PlanOf(earlier)), s)
+	return target != "" && w.Plan.Proof != marker.ProofContent && e.Plan.Proof == w.Plan.Proof &&
+		!hasTarget(e, e.Plan.Version(marker.PlanTargetOf(target)), earlier)
 }
 
 // goesOn looks whether the plan that a node's attempt is of is as it was when the attempt began. What the runner has
