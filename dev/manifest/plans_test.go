@@ -2,17 +2,22 @@ package manifest
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"gotest.tools/v3/assert"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy/file"
 )
 
 // plans is what docs/plans.yaml holds.
@@ -130,4 +135,36 @@ func TestPlanWallKnowsAllKeys(t *testing.T) {
 	// What a policy of the operator's says of its ConfigMap.
 	assert.Equal(t, o.PolicyBindings[4].Spec.ParamRef.Name, kube.PolicyConfigMap)
 	assert.Assert(t, strings.Contains(o.Policies[4].Spec.Variables[2].Expression, "'"+kube.PolicyKey+"'"))
+}
+
+// A policy that is taken names its templates so that the admission policy about them finds each: else every node would be
+// drained, and its pod refused.
+func TestPolicyNamesTemplates(t *testing.T) {
+	o := plans(t)
+	at := slices.IndexFunc(o.Policies, func(p *admissionv1.ValidatingAdmissionPolicy) bool { return p.Name == planPolicy })
+	parts := regexp.MustCompile(`l\.matches\('(.*)' \+ variables\.pattern \+ '(.*)'\)\)`).FindStringSubmatch(o.Policies[at].Spec.Validations[0].Expression)
+	assert.Equal(t, len(parts), 3)
+	unquoted := strings.NewReplacer(`\\`, `\`, `\'`, `'`)
+	named := regexp.MustCompile(unquoted.Replace(parts[1]) + "kernel" + unquoted.Replace(parts[2]))
+	for apply, want := range map[string]bool{
+		"  apply: kernel": true, `  apply: "kernel" # x`: true, "  apply: 'kernel'\r": true, "  \"apply\"  :  kernel": true,
+		"  apply:\n    kernel": false, "  apply: &t kernel": false, "  apply: !!str kernel": false, "  ? apply\n  : kernel": false, "  apply: >-\n    kernel": false,
+		`  apply: "ker\u006eel"`: false, `  "ap\u0070ly": kernel`: false, "  apply: kernel\n  # apply: kernel": true,
+	} {
+		text := fmt.Sprintf("version: 1\nplans:\n- name: a\n  nodeSelector: {}\n%s\n  target: {content: true}\n  proof: content\n  effect: none\n", apply)
+		_, err := file.Decode([]byte(text), policy.DefaultSettings(), time.LoadLocation)
+		assert.Equal(t, err == nil, want, "%q: %v", apply, err)
+		assert.Equal(t, slices.ContainsFunc(strings.Split(text, "\n"), named.MatchString), want, "%q", apply)
+		if !want {
+			assert.ErrorContains(t, err, "plans[0].apply is written so that the admission policies of plans don't find it: write apply: kernel on one line")
+		}
+	}
+	for _, text := range []string{
+		"version: 1\nplans: [{name: a, nodeSelector: {}, apply: kernel, target: {content: true}, proof: content, effect: none}]\n",
+		`{"version":1,"plans":[{"name":"a","nodeSelector":{},"apply":"kernel","target":{"content":true},"proof":"content","effect":"none"}]}`,
+	} {
+		_, err := file.Decode([]byte(text), policy.DefaultSettings(), time.LoadLocation)
+		assert.NilError(t, err)
+		assert.Assert(t, slices.ContainsFunc(strings.Split(text, "\n"), named.MatchString))
+	}
 }

@@ -61,6 +61,7 @@ func Decode(content []byte, defaults policy.Settings, zones Zones) (policy.Setti
 	}
 	r.read(root.Content[0], reflect.ValueOf(&d).Elem(), nil, "")
 	r.judge(d.Settings)
+	r.templates(string(content), &d.Settings)
 	if err := r.mistakes.err(); err != nil {
 		return policy.Settings{}, err
 	}
