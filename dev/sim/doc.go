@@ -3,10 +3,10 @@
 // plane is dev/simcluster. It is test support and no part of the product.
 //
 // Real in it are policy.Plan and policy.Work, kube.Cluster, kube.Policy, drain.Drainer and controller.Term, the agent
-// with its client of the Update API, authorizer.ParsePatch and rule.Judge, and the host simulator of
-// dev/hostsim. Simulated are the API server (dev/sim/apiserver, held against a real one), the network and
+// with its client of the Update API, authorizer.ParsePatch and rule.Judge, runner.Runner with all its loops but that of
+// channels, and the host simulator of dev/hostsim. Simulated are the API server (dev/sim/apiserver, held against a real one), the network and
 // the watches between, the election by the rules of client-go's, and what of Kubernetes the operator
-// sees: kubelets, scheduler, node lifecycle, ReplicaSets, DaemonSets, disruption budgets, volumes that are attached and
+// sees: kubelets with the pods of plans, scheduler, node lifecycle, ReplicaSets, DaemonSets, disruption budgets, volumes that are attached and
 // detached, and the controllers that answer hooks.
 //
 // Each process of the operator is a set of coroutines that give control back at every request and every
@@ -18,6 +18,11 @@
 // must come to its end and to rest. The S promises are checked at every write and every reboot, the L
 // promises at the end, by code that looks at what is stored and at the machines, and never at what a
 // process believes. Search runs many seeds, Shrink makes a failing scenario smaller.
+//
+// One seed in four has nodes of plans beside those of Bottlerocket, or instead of them: plans.go draws them, runner.go
+// is a runner's process, planpods.go a kubelet that runs its pods, wall.go what admission says of these, and
+// checks_plans.go what must hold. Each part of a scenario is drawn from numbers of its own, so that a new part leaves
+// the seeds without it as they were.
 //
 // It may import everything but commands.
 package sim

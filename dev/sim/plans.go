@@ -187,9 +187,9 @@ func (w *world) digests() map[string]string {
 
 // planUnsettled says what a machine of plans still has to become; empty: nothing.
 func (w *world) planUnsettled(m *machine, n *corev1.Node) string {
-	set, digests := w.stands(), w.digests()
-	for i := range set.Plans {
-		p := &set.Plans[i]
+	plans, digests := w.plans(), w.digests()
+	for i := range plans {
+		p := &plans[i]
 		if !chosen(p.Selector, n.Labels) {
 			continue
 		}
@@ -205,6 +205,18 @@ func (w *world) planUnsettled(m *machine, n *corev1.Node) string {
 		return n.Name + " is still out of service"
 	}
 	return ""
+}
+
+// plans are those of the policy that stands.
+func (w *world) plans() []policy.Plan {
+	cm := w.server.ConfigMap(namespace, kube.PolicyConfigMap)
+	if cm == nil {
+		return nil
+	}
+	if w.plansOf != cm.ResourceVersion {
+		w.plansOf, w.plansThere = cm.ResourceVersion, w.stands().Plans
+	}
+	return w.plansThere
 }
 
 // planPodsOn are the pods of plans on a node.

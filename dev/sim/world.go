@@ -76,6 +76,9 @@ type world struct {
 	// rounds counts the changes of templates; quota is until when no pod of a plan may be made.
 	rounds int
 	quota  time.Time
+	// plansThere are the plans of the policy with the version plansOf: reading it takes longer than all else at rest.
+	plansThere []policy.Plan
+	plansOf    string
 }
 
 type event struct {
