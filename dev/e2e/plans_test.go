@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pkg/errors"
 	"gotest.tools/v3/assert"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -129,7 +130,7 @@ func (w *world) marks(ctx context.Context, name string) (*corev1.Node, marker.Ma
 	}
 	m, problems := marker.Decode(n.Annotations)
 	if len(problems) > 0 {
-		err = fmt.Errorf("the marks of %s can't be read: %v", name, problems)
+		err = errors.Errorf("the marks of %s can't be read: %v", name, problems)
 	}
 	return n, m, err
 }
@@ -150,7 +151,7 @@ func (w *world) awaitUpdated(t *testing.T, n *realcluster.Node, plan string, tim
 			updated++
 		}
 		if m.Disruption != nil || updated < times {
-			return false, fmt.Errorf("%s: intent %+v, report %+v, waits for %+v, history %+v", n.Name(), m.Intent, m.Report, m.Waiting, m.History)
+			return false, errors.Errorf("%s: intent %+v, report %+v, waits for %+v, history %+v", n.Name(), m.Intent, m.Report, m.Waiting, m.History)
 		}
 		return true, nil
 	})
@@ -182,7 +183,7 @@ func (w *world) told(t *testing.T, n *realcluster.Node, plan string) {
 	await(t, "an Event of "+n.Name()+" names the plan "+plan, func() (bool, error) {
 		out, err := w.Kubectl(t.Context(), "get", "events", "-A", "--field-selector", "involvedObject.name="+n.Name(), "-o", `jsonpath={range .items[*]}{.reason}: {.message}{"\n"}{end}`)
 		if err == nil && !strings.Contains(out, plan+"/") {
-			err = fmt.Errorf("they say: %s", out)
+			err = errors.Errorf("they say: %s", out)
 		}
 		return err == nil, err
 	})
@@ -244,8 +245,18 @@ func TestPlanOfK3s(t *testing.T) {
 	had, _, err := w.marks(t.Context(), n.Name())
 	assert.NilError(t, err)
 	assert.Equal(t, had.Status.NodeInfo.KubeletVersion, before)
+	w.plugin(t)
 	w.useExample(t, "k3s")
 	w.care(t, n)
+	await(t, "the plugin says by which plan it goes where", func() (bool, error) {
+		out, err := w.Kubectl(t.Context(), "bottlerocket", "plan")
+		for line := range strings.Lines(out) {
+			if strings.Contains(line, n.Name()) && strings.Contains(line, "k3s/"+after) {
+				return true, nil
+			}
+		}
+		return false, errors.Errorf("%v: %s", err, out)
+	})
 	has, _ := w.awaitUpdated(t, n, "k3s", 1)
 	assert.Equal(t, has.Status.NodeInfo.KubeletVersion, after)
 	assert.Equal(t, has.Status.NodeInfo.BootID, had.Status.NodeInfo.BootID)
@@ -305,6 +316,16 @@ func TestPlanOfPackages(t *testing.T) {
 	assert.Assert(t, has.Spec.Unschedulable, "a user had cordoned it")
 	assert.Equal(t, onNode(t, stays, "/var/log/calls"), upgraded)
 	around.check(t, "pod of packages made")
+}
+
+// plugin lets kubectl find the plugin of this checkout.
+func (w *world) plugin(t *testing.T) {
+	t.Helper()
+	root, err := controlplane.Root()
+	assert.NilError(t, err)
+	dir := t.TempDir()
+	assert.NilError(t, controlplane.Go(t.Context(), root, "build", "-buildvcs=false", "-trimpath", "-o", dir, "./cmd/kubectl-bottlerocket"))
+	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
 }
 
 // stealRunner does what a thief of the runner's token would: each is refused by an admission policy, not by RBAC.
