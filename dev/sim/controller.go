@@ -46,6 +46,8 @@ type controllerProcess struct {
 	policy  *kube.Policy
 	told    told
 	decided decision
+	// asked: the pass under way has asked for the policy.
+	asked bool
 	// hadPolicy: it must know that there has been a policy.
 	hadPolicy bool
 	// nodes and agents are its watches.
@@ -181,6 +183,7 @@ func (c *controllerProcess) serve(t *thread, lease *election, client *apiserver.
 	c.term = term
 	t.cancelled = func() bool { return ctx.Err() != nil }
 	for ctx.Err() == nil {
+		c.asked = false
 		pause := term.Turn(ctx)
 		w.transcript.act("%s rests for %s", c.name, pause)
 		if ctx.Err() != nil {
@@ -291,8 +294,12 @@ func (c *controllerProcess) nodeName() string {
 	return c.home.nodeName
 }
 
-// Current is for controller.Policies. A pass asks once, before it looks at anything else.
+// Current is for controller.Policies. A pass decides by what it is told before it looks at anything else.
 func (c *controllerProcess) Current() kube.PolicyState {
+	if c.asked {
+		return c.policy.Current()
+	}
+	c.asked = true
 	by := c.told
 	if c.hadPolicy && c.w.struck[PersonEditsSlots] == 0 {
 		by = by.required()

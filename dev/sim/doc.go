@@ -4,10 +4,10 @@
 //
 // Real in it are policy.Plan and policy.Work, kube.Cluster, kube.Policy, drain.Drainer and controller.Term, the agent
 // with its client of the Update API, authorizer.ParsePatch and rule.Judge, runner.Runner with all its loops but that of
-// channels, and the host simulator of dev/hostsim. Simulated are the API server (dev/sim/apiserver, held against a real one), the network and
-// the watches between, the election by the rules of client-go's, and what of Kubernetes the operator
-// sees: kubelets with the pods of plans, scheduler, node lifecycle, ReplicaSets, DaemonSets, disruption budgets, volumes that are attached and
-// detached, and the controllers that answer hooks.
+// channels, and the host simulator of dev/hostsim. Simulated are the API server (dev/sim/apiserver, held against a real
+// one), the network and the watches between, the election by the rules of client-go's, and what of Kubernetes the
+// operator sees: kubelets with the pods of plans, scheduler, node lifecycle, ReplicaSets, DaemonSets, disruption
+// budgets, volumes that are attached and detached, and the controllers that answer hooks.
 //
 // Each process of the operator is a set of coroutines that give control back at every request and every
 // wait; which one goes on, how long everything takes and what goes wrong is drawn from a seed. So anything can

@@ -210,6 +210,8 @@ func (m *machine) work(run *planRun) {
 		brings = brings && late
 	case KubeletDies:
 		m.silence(run.fate.For + 5*time.Second)
+	default:
+		// The others come before it, or after it.
 	}
 	end := planEnd{reason: "Completed", started: true}
 	if brings {
@@ -238,6 +240,8 @@ func (m *machine) work(run *planRun) {
 		w.note(m.name, "goes down in mid pod")
 		m.cycle()
 		return
+	default:
+		// It ends by itself.
 	}
 	if brings && reboots && run.fate.Kind == "" && w.chance(4) {
 		// The pod asks for the boot itself, and goes down with it.

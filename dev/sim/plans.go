@@ -224,7 +224,8 @@ func (w *world) planPodsOn(node string) []*corev1.Pod {
 	return slices.DeleteFunc(w.server.PodsOn(node), func(p *corev1.Pod) bool { return p.Namespace != plansNamespace })
 }
 
-// planOf is what the marks of a node say of its attempt's plan; false: it has none. It shares no code with the operator.
+// planOf is what the marks of a node say of its attempt's plan; false: it has none. It shares no code with the
+// operator.
 func planOf(n *corev1.Node) (mark planMark, ok bool) {
 	text := annotation(n, marker.KeyPlan)
 	return mark, text != "" && json.Unmarshal([]byte(text), &mark) == nil
