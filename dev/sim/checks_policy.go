@@ -156,9 +156,10 @@ func (c *checks) since(uid string, t time.Time, each func(n *corev1.Node) bool) 
 	return true
 }
 
-// always reports whether the node was there, and was so, all the time from t on.
+// always reports whether the node was there before t, and was so all the time from t on. What came at t itself may be
+// one of several writes of that moment, of which not all were shown.
 func (c *checks) always(n *corev1.Node, t time.Time, so func(n *corev1.Node) bool) bool {
-	if states := c.history[string(n.UID)]; len(states) == 0 || states[0].from.After(t) {
+	if states := c.history[string(n.UID)]; len(states) == 0 || !states[0].from.Before(t) {
 		return false
 	}
 	return c.since(string(n.UID), t, func(n *corev1.Node) bool { return n != nil && so(n) })
