@@ -13,6 +13,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
 
 func podIsReady(ready corev1.ConditionStatus) corev1.PodStatus {
@@ -76,9 +77,21 @@ func TestContentIsApplied(t *testing.T) {
 		{"it is no pod of a plan", func(p *corev1.Pod) { p.Labels = nil }, "the pod of the plan is not there any more"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			got, err := unapplied(t.Context(), fake.NewClientset(pod(tc.change)), "a", plan.LiveCheck{Intent: "7-x", Digest: digest})
-			assert.NilError(t, err)
-			assert.Equal(t, got, tc.want)
+			for _, q := range []plan.LiveCheck{{For: fleet.CheckApplied}, {For: fleet.CheckPods, Pods: []policy.PodSelector{
+				{Selector: policy.Selector{{Key: "app", Operator: policy.In, Values: []string{"cni"}}}}}}} {
+				q.Intent, q.Digest = "7-x", digest
+				for _, ready := range []bool{true, false} {
+					want := tc.want
+					if want == "" && q.For == fleet.CheckPods && !ready {
+						want = "pod default/cni is not Ready, and app=cni must be"
+					}
+					k := &Cluster{c: ClusterConfig{Client: fake.NewClientset(pod(tc.change), podOf("cni", "", "", ready))}}
+					got, err := k.Check(t.Context(), "a", q)
+					assert.NilError(t, err)
+					assert.Equal(t, got.Problem, want)
+					assert.Assert(t, got.For == q.For && got.Digest == digest)
+				}
+			}
 		})
 	}
 }
