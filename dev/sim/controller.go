@@ -162,13 +162,12 @@ func (c *controllerProcess) serve(t *thread, lease *election, client *apiserver.
 		cancel()
 	})
 	drains := 0
+	leading := func() bool { return ctx.Err() == nil && c.leading && w.now.Sub(c.renewed) < renewDeadline }
 	term := controller.NewTerm(controller.TermConfig{
 		Cluster: lookingAround{c, cluster},
-		Drainer: looking{c, &drain.Drainer{Client: client, Evictor: client, Own: ownPod, Now: p.now,
-			MayEvict: func() bool {
-				return ctx.Err() == nil && c.leading && w.now.Sub(c.renewed) < renewDeadline
-			}}},
-		Events: recorder{c}, Policies: c, NodeName: c.nodeName(), Now: p.now,
+		Drainer: looking{c, &drain.Drainer{Client: client, Evictor: client, Own: ownPod, Now: p.now, MayEvict: leading}},
+		Leading: leading,
+		Events:  recorder{c}, Policies: c, NodeName: c.nodeName(), Now: p.now,
 		Spawn: func(f func()) {
 			drains++
 			by := c.judged()

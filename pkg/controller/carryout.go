@@ -53,6 +53,11 @@ func (t *Term) do(ctx context.Context, s fleet.Snapshot, task plan.Task) (bool, 
 	step := task.Step
 	switch task.Kind {
 	case plan.TaskTakeSlots, plan.TaskFreeSlots:
+		if len(task.Take) > 0 && t.c.Leading != nil && !t.c.Leading() {
+			// What was planned from may be old: another leader may have brought back a node whose slot is lent here.
+			t.Changed()
+			return false, nil
+		}
 		err := t.c.Cluster.ChangeSlots(ctx, task.Take, task.Free)
 		if err != nil {
 			// What is not freed here the next pass finds without a disruption, and fences.

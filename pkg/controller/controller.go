@@ -163,6 +163,7 @@ func (c *Controller) serve(ctx context.Context, elector *leaderelection.LeaderEl
 		NodeName:   c.options.NodeName,
 		Now:        c.now,
 		Spawn:      func(f func()) { work.Go(f) },
+		Leading:    leading,
 		Restricted: c.restricted,
 		Metrics:    c.metrics,
 		Log:        c.log,

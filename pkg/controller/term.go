@@ -27,6 +27,8 @@ type TermConfig struct {
 	// NodeName is the node that this process runs on; it is updated last. Empty if unknown.
 	NodeName string
 	Now      func() time.Time
+	// Leading reports whether this process certainly leads; in doubt no slot is taken. Nil: it does.
+	Leading func() bool
 	// Restricted tests on a node whether admission policies restrict the controller's account; nil: it isn't tested.
 	Restricted func(ctx context.Context, node string) (bool, error)
 	// Spawn starts work that a pass doesn't wait for; nil is a goroutine.
