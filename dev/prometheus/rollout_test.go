@@ -83,6 +83,7 @@ func begin(t *testing.T) *rollout {
 	assert.NilError(t, err)
 	t.Cleanup(work.Close)
 	assert.NilError(t, c.Install(t.Context()))
+	assert.NilError(t, c.InstallPlans(t.Context()))
 	for _, args := range [][]string{
 		{"-n", simcluster.Namespace, "scale", "deployment/update-operator-controller", "--replicas=2"},
 		{"label", "node", "node-1", "node-2", "topology.kubernetes.io/zone=a", "role=web"},
@@ -93,10 +94,16 @@ func begin(t *testing.T) *rollout {
 	}
 	assert.NilError(t, c.Label(t.Context()))
 	assert.NilError(t, c.AwaitOperator(t.Context(), bound, true))
-	targets, err := c.Targets(t.Context())
-	assert.NilError(t, err)
-	assert.NilError(t, r.Scrape(targets))
-	r.awaitValue(t, "count(up == 1)", 2+2+nodes)
+	// Two controllers, two proxies, a runner, and the agents.
+	const pods = 2 + 2 + 1 + nodes
+	r.await(t, "all pods are on their nodes", func() (bool, error) {
+		targets, err := c.Targets(t.Context())
+		if err != nil || len(targets) < pods {
+			return false, err
+		}
+		return true, r.Scrape(targets)
+	})
+	r.awaitValue(t, "count(up == 1)", pods)
 	return r
 }
 
