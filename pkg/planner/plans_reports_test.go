@@ -71,6 +71,18 @@ func TestPlanReports(t *testing.T) {
 		h := step.Change.Marks.History
 		assert.Equal(t, h[len(h)-1].Outcome, marker.OutcomeFailed)
 	})
+	t.Run("system-upgrade-controller 315: a plan is to run again, though nothing of it has changed", func(t *testing.T) {
+		// What the nodes have isn't run again; another word in the template makes it other content.
+		s := fleetOf([]fleet.Node{node("a", planned, func(n *fleet.Node) { n.Marks.PlanDone = map[string]string{files.Name: digest} }), node("z")})
+		for again, want := range map[string]plan.Reason{digest: plan.ReasonUpToDate, "fedcba9876543210": plan.ReasonUpdateAvailable} {
+			s.PlanTargets = targets()
+			changed := s.PlanTargets[files.Name]
+			changed.Digest = again
+			s.PlanTargets[files.Name] = changed
+			d, _ := find(t, planner.Plan(s, with(files)), "a")
+			assert.Equal(t, d.Reason, want)
+		}
+	})
 	t.Run("system-upgrade-controller 341: it uncordons what an administrator cordoned", func(t *testing.T) {
 		theirs := func(n *fleet.Node) { n.Marks.Disruption.WasUnschedulable = true }
 		for _, changes := range [][]change{
