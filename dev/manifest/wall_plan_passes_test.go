@@ -341,7 +341,7 @@ func (w *planWall) typesChecked(t *testing.T) {
 }
 
 // nothingThere: without templates, nodes of plans or a policy, the runner makes no pod, and others aren't hindered: the API
-// server refuses whoever asks, where a policy has nothing to be judged by.
+// server refuses every account, where a policy has nothing to be judged by.
 func (w *planWall) nothingThere(t *testing.T) {
 	c := w.admin.CoreV1()
 	honest := w.honestly(t, w.runner, freeNode)

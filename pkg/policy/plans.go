@@ -84,14 +84,6 @@ func (p *Plan) Drains() marker.PlanDrain {
 	return marker.DrainAll
 }
 
-// Allows reports whether the ranges of the plan's versions let its nodes go to a target, whose leading v doesn't count.
-// Content has no version, so they don't hold for it.
-func (p *Plan) Allows(target string) bool {
-	target = bare(target)
-	return p.Target.Content ||
-		(p.Versions.Allow == nil || p.Versions.Allow.Contains(target)) && (p.Versions.Deny == nil || !p.Versions.Deny.Contains(target))
-}
-
 // SkipsMinor reports whether a step between two versions is longer than MaxMinorSkip allows. With 1, 1.36 may follow
 // 1.35, and 1.37 may not. One to a higher major version is longer. A leading v doesn't count, and where one of the two
 // is no version, there is no step.

@@ -194,20 +194,6 @@ func TestDrains(t *testing.T) {
 	}
 }
 
-// A plan's ranges are for the target without its v; what is content has no version.
-func TestAllows(t *testing.T) {
-	allow, deny := policy.Versions{Allow: odd{"1.2.3"}}, policy.Versions{Deny: odd{"1.2.3"}}
-	for _, target := range []string{"1.2.3", "v1.2.3"} {
-		assert.Assert(t, (&policy.Plan{}).Allows(target))
-		assert.Assert(t, (&policy.Plan{Versions: allow}).Allows(target))
-		assert.Assert(t, !(&policy.Plan{Versions: deny}).Allows(target))
-		assert.Assert(t, !(&policy.Plan{Versions: policy.Versions{Allow: odd{"1.2.3"}, Deny: odd{"1.2.3"}}}).Allows(target))
-	}
-	assert.Assert(t, !(&policy.Plan{Versions: allow}).Allows("1.2.4"))
-	assert.Assert(t, (&policy.Plan{Versions: deny}).Allows("1.2.4"))
-	assert.Assert(t, (&policy.Plan{Versions: allow, Target: policy.PlanTarget{Content: true}}).Allows(marker.ContentTarget))
-}
-
 // A step of as many minor versions as the plan allows is none too many, and one more is.
 func TestSkipsMinor(t *testing.T) {
 	for _, tc := range []struct {

@@ -48,6 +48,7 @@ func podOf(p *corev1.Pod) (next.Pod, bool) {
 	if out.Intent == "" || out.Name != kube.PlanPodName(out.Plan, out.NodeUID, out.Intent) {
 		return next.Pod{}, false
 	}
+	out.Said = kube.TerminationMessage(p)
 	if t := p.Status.StartTime; t != nil {
 		out.Taken = t.Time
 	}
@@ -63,9 +64,6 @@ func podOf(p *corev1.Pod) (next.Pod, bool) {
 		}
 		if t.ExitCode != 0 && out.Container == "" {
 			out.Container, out.Status, out.Signal, out.Lost = s.Name, int(t.ExitCode), int(t.Signal), unknownEnd(t)
-		}
-		if len(p.Spec.Containers) > 0 && s.Name == p.Spec.Containers[0].Name {
-			out.Said = t.Message
 		}
 	}
 	if out.Over() && out.Ended.IsZero() {

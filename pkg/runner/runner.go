@@ -198,8 +198,8 @@ func (r *Runner) patrol(ctx context.Context) {
 	}
 }
 
-func (r *Runner) visit(ctx context.Context, at int) error {
-	ctx, cancel := r.time.Within(ctx, requestTime)
+func (r *Runner) visit(process context.Context, at int) error {
+	ctx, cancel := r.time.Within(process, requestTime)
 	defer cancel()
 	all := r.nodes()
 	if len(all) == 0 {
@@ -216,7 +216,7 @@ func (r *Runner) visit(ctx context.Context, at int) error {
 		return err
 	}
 	if n != nil {
-		r.enforcer.Ask(context.WithoutCancel(ctx), name)
+		r.enforcer.Ask(process, name)
 	}
 	shown, err := stored[*corev1.Node](r.w.nodes.GetIndexer(), name)
 	if err == nil && (n == nil) != (shown == nil) || n != nil && shown != nil && n.ResourceVersion != shown.ResourceVersion {

@@ -89,7 +89,8 @@ type Pod struct {
 	// Phase is the pod's, and Reason why the kubelet, or what else ended it, did so; empty where it ended by itself.
 	Phase  Phase
 	Reason string
-	// Status is that of the container that ended with another one than 0, Container its name; Killed: by a signal.
+	// Status is that of the container that ended with another one than 0, Signal what ended it, if one did, and Container
+	// its name.
 	Status    int
 	Signal    int
 	Container string
