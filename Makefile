@@ -151,6 +151,10 @@ check: ## Check format, go.mod, the manifest and the shape of the code, and find
 	go test -count=1 -short ./dev/architecture ./dev/manifest
 	go test -count=1 -short -run 'TestDocs|TestEveryFieldIsDocumented' ./pkg/plugin ./pkg/policy/file
 
+.PHONY: manifest
+manifest: ## Write update-operator.yaml, the components, and the chart's schema and README, from the chart
+	go test -C dev/release ./chart -run TestGenerated -args -update
+
 .PHONY: image
 image: ## Build the image IMAGE without a container engine, for amd64 and arm64, into bin/image.tar, an OCI archive
 	@echo "compiling"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Takes the operator off the cluster of the current context: the controller uncordons every node, and only then is
-# what update-operator.yaml made deleted, and docs/force-drain.yaml, docs/grace-period.yaml and docs/plans.yaml too. It may
+# what update-operator.yaml made deleted, and components/force-drain/force-drain.yaml, components/grace-period/grace-period.yaml and components/plans/plans.yaml too. It may
 # be interrupted and run again.
 set -eu
 
@@ -76,5 +76,5 @@ pods=$("$kubectl" -n bottlerocket-plans get pods -o name)
 for pod in $pods; do
 	"$kubectl" -n bottlerocket-plans patch "$pod" --type=merge -p '{"metadata":{"finalizers":null}}'
 done
-# What has this label is needed when docs/plans.yaml is applied again: it says why.
-"$kubectl" delete --ignore-not-found -l '!bottlerocket.aws/keep' -f update-operator.yaml -f docs/force-drain.yaml -f docs/grace-period.yaml -f docs/plans.yaml
+# What has this label is needed when components/plans/plans.yaml is applied again: it says why.
+"$kubectl" delete --ignore-not-found -l '!bottlerocket.aws/keep' -f update-operator.yaml -f components/force-drain/force-drain.yaml -f components/grace-period/grace-period.yaml -f components/plans/plans.yaml

@@ -125,7 +125,7 @@ var vague = []string{"util", "utils", "helper", "helpers", "manager", "common"}
 
 // topLevel is what the top folder may hold beside dotfiles and what git ignores.
 var topLevel = []string{
-	"cmd", "pkg", "dev", "docs", "monitoring", "update-operator.yaml", "Makefile", "Dockerfile", "go.mod", "go.sum", "README.md",
+	"cmd", "pkg", "dev", "docs", "monitoring", "charts", "update-operator.yaml", "kustomization.yaml", "components", "Makefile", "Dockerfile", "go.mod", "go.sum", "README.md",
 	"CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md",
 	"LICENSE-APACHE", "LICENSE-MIT", "COPYRIGHT", "NOTICE",
 	// Made by make build, make image and make dist.

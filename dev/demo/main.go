@@ -135,7 +135,7 @@ func (d *demo) run(ctx context.Context, count int, bound time.Duration) error {
 	// A controller, two proxies, and an agent on each node of Bottlerocket.
 	pods := 1 + 2 + count - d.planned
 	if d.planned > 0 {
-		d.show.line("kubectl apply -f docs/plans.yaml -f docs/plans/k3s.yaml    # for %d nodes of Debian, labelled %s=plan", d.planned, marker.KeyInterfaceVersion)
+		d.show.line("kubectl apply -f components/plans/plans.yaml -f docs/plans/k3s.yaml    # for %d nodes of Debian, labelled %s=plan", d.planned, marker.KeyInterfaceVersion)
 		if err := d.cluster.InstallPlans(ctx, "k3s.yaml"); err != nil {
 			return err
 		}

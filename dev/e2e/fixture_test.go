@@ -46,7 +46,7 @@ const (
 type world struct {
 	*realcluster.Cluster
 	objects manifest.Objects
-	// plans is docs/plans.yaml.
+	// plans is components/plans/plans.yaml.
 	plans manifest.Objects
 	// released counts releases, all but the first one after the start.
 	released int
@@ -195,13 +195,9 @@ func rendered(name string) (manifest.Objects, error) {
 	return o, nil
 }
 
-// renderedPlans is docs/plans.yaml with an image.
+// renderedPlans is components/plans/plans.yaml with an image.
 func renderedPlans(name string) (manifest.Objects, error) {
-	root, err := controlplane.Root()
-	if err != nil {
-		return manifest.Objects{}, err
-	}
-	content, err := os.ReadFile(filepath.Join(root, "docs", "plans.yaml"))
+	content, err := manifest.Component("plans")
 	if err != nil {
 		return manifest.Objects{}, err
 	}
@@ -216,7 +212,7 @@ func renderedPlans(name string) (manifest.Objects, error) {
 // quick is the policy but for shorter times the default one.
 const quick = "version: 1\nsoak: 2s\nretry: {base: 5s}\ndeadlines: {reboot: 40s}\n"
 
-// install applies a version of the operator, and docs/plans.yaml of this one.
+// install applies a version of the operator, and components/plans/plans.yaml of this one.
 func (w *world) install(ctx context.Context, o manifest.Objects) error {
 	for _, file := range []manifest.Objects{o, w.plans} {
 		y, err := file.YAML()

@@ -2,7 +2,6 @@ package e2e_test
 
 import (
 	"context"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -45,9 +44,7 @@ spec:
 func TestForcedDrain(t *testing.T) {
 	w := inWorld(t)
 	boots, asked := w.machines()
-	root, err := controlplane.Root()
-	assert.NilError(t, err)
-	right, err := os.ReadFile(filepath.Join(root, "docs", "force-drain.yaml"))
+	right, err := manifest.Component("force-drain")
 	assert.NilError(t, err)
 	assert.NilError(t, w.Apply(t.Context(), string(right)))
 	assert.NilError(t, w.Apply(t.Context(), stuck))

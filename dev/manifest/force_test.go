@@ -1,20 +1,17 @@
 package manifest
 
 import (
-	"os"
-	"path/filepath"
 	"testing"
 
 	"gotest.tools/v3/assert"
 
-	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/controlplane"
 )
 
 // What each further file gives the controller's account is one right that the manifest doesn't give.
 func TestFurtherRights(t *testing.T) {
 	for name, right := range map[string]Grant{
-		"force-drain.yaml":  {Resource: "pods", Verb: "delete"},
-		"grace-period.yaml": {Resource: "pods/eviction", Verb: "set-grace-period"},
+		"force-drain":  {Resource: "pods", Verb: "delete"},
+		"grace-period": {Resource: "pods/eviction", Verb: "set-grace-period"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			extra, err := Decode(further(t, name))
@@ -32,9 +29,7 @@ func TestFurtherRights(t *testing.T) {
 // further is a file of docs that is applied beside the manifest.
 func further(t *testing.T, name string) []byte {
 	t.Helper()
-	root, err := controlplane.Root()
-	assert.NilError(t, err)
-	content, err := os.ReadFile(filepath.Join(root, "docs", name))
+	content, err := Component(name)
 	assert.NilError(t, err)
 	return content
 }

@@ -30,7 +30,7 @@ const (
 	Controller = "controller"
 	Proxy      = "proxy"
 	Agent      = "agent"
-	// Runner is in docs/plans.yaml alone.
+	// Runner is in components/plans/plans.yaml alone.
 	Runner = "runner"
 )
 
@@ -86,6 +86,17 @@ func Load() (Objects, error) {
 	}
 	o, err := Decode(content)
 	return o, errors.WithMessagef(err, "reading %s", path)
+}
+
+// Component returns what a component of the kustomization adds: force-drain, grace-period, network-policy, plans or
+// pod-monitor.
+func Component(name string) ([]byte, error) {
+	root, err := controlplane.Root()
+	if err != nil {
+		return nil, err
+	}
+	content, err := os.ReadFile(filepath.Join(root, "components", name, name+".yaml"))
+	return content, errors.Wrapf(err, "reading the component %s", name)
 }
 
 // Decode reads a manifest. A field that the API doesn't know, or that stands there twice, is an error, and so

@@ -132,13 +132,12 @@ func TestRights(t *testing.T) {
 	const nodeVerbs = "get list patch watch"
 	for account, want := range map[string][]string{
 		"update-operator-controller": {
-			"/nodes " + nodeVerbs, "/persistentvolumeclaims get", "/pods list", "storage.k8s.io/volumeattachments list", "/pods/eviction create", "apps/daemonsets get",
+			"/events create patch", "/nodes " + nodeVerbs, "/persistentvolumeclaims get", "/pods list", "storage.k8s.io/volumeattachments list", "/pods/eviction create", "apps/daemonsets get",
 			"apps/deployments get", "apps/replicasets get", "apps/statefulsets get", "policy/poddisruptionbudgets list",
 			"bottlerocket:/configmaps create", "bottlerocket:/configmaps[update-state] get update", "bottlerocket:/pods watch",
-			"bottlerocket:/configmaps[plan-targets,update-acknowledged,update-pause,update-policy] list watch", "bottlerocket:/events create patch",
+			"bottlerocket:/configmaps[plan-targets,update-acknowledged,update-pause,update-policy] list watch", 
 			"bottlerocket:coordination.k8s.io/leases create",
 			"bottlerocket:coordination.k8s.io/leases[" + kube.LeaseName + "] get update",
-			"default:/events create patch",
 		},
 		"update-operator-proxy": {
 			"/nodes " + nodeVerbs, "authentication.k8s.io/tokenreviews create",

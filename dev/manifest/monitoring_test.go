@@ -63,7 +63,7 @@ func TestMonitoringIsLeastPrivileged(t *testing.T) {
 	assert.Equal(t, ns.Labels["pod-security.kubernetes.io/enforce"], "restricted")
 	metrics := networkPolicies(t)[Controller].Spec.Ingress[0].From[0].NamespaceSelector.MatchLabels
 	for k, v := range metrics {
-		assert.Equal(t, ns.Labels[k], v, "docs/networkpolicy.yaml")
+		assert.Equal(t, ns.Labels[k], v, "components/network-policy/network-policy.yaml")
 	}
 
 	pinned := regexp.MustCompile(`github.com/prometheus/prometheus v0\.(\d)(\d\d)\.(\d+)`).FindStringSubmatch(page(t, "dev/prometheus/programs/go.mod"))

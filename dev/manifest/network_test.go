@@ -2,8 +2,6 @@ package manifest
 
 import (
 	"bytes"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 
@@ -14,14 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/kubernetes/scheme"
 
-	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/controlplane"
 )
 
 func networkPolicies(t *testing.T) map[string]*networkingv1.NetworkPolicy {
 	t.Helper()
-	root, err := controlplane.Root()
-	assert.NilError(t, err)
-	content, err := os.ReadFile(filepath.Join(root, "docs", "networkpolicy.yaml"))
+	content, err := Component("network-policy")
 	assert.NilError(t, err)
 	docs, err := split(content)
 	assert.NilError(t, err)
@@ -66,7 +61,7 @@ func ports(t *testing.T, list []networkingv1.NetworkPolicyPort) []int32 {
 	return out
 }
 
-// The optional NetworkPolicies choose the pods of update-operator.yaml and docs/plans.yaml, and open the ports that these listen on.
+// The optional NetworkPolicies choose the pods of update-operator.yaml and components/plans/plans.yaml, and open the ports that these listen on.
 func TestNetworkPolicies(t *testing.T) {
 	o := load(t)
 	o.Deployments = append(o.Deployments, plans(t).Deployments...)

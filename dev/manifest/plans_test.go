@@ -20,7 +20,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy/file"
 )
 
-// plans is what docs/plans.yaml holds.
+// plans is what components/plans/plans.yaml holds.
 func plans(t *testing.T) Objects {
 	t.Helper()
 	o, err := Decode(further(t, plansFile))

@@ -29,7 +29,7 @@ func TestScrapeAnnotations(t *testing.T) {
 	}
 }
 
-// podMonitor is the part of that kind that monitoring/podmonitor.yaml needs: its types are no module of this one.
+// podMonitor is the part of that kind that components/pod-monitor/pod-monitor.yaml needs: its types are no module of this one.
 type podMonitor struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -50,11 +50,11 @@ type podMonitor struct {
 	} `json:"spec"`
 }
 
-// The optional PodMonitor chooses all pods of update-operator.yaml and docs/plans.yaml, and the port of their metrics, and puts the labels on
+// The optional PodMonitor chooses all pods of update-operator.yaml and components/plans/plans.yaml, and the port of their metrics, and puts the labels on
 // that the dashboards use.
 func TestPodMonitor(t *testing.T) {
 	var m podMonitor
-	assert.NilError(t, yaml.UnmarshalStrict([]byte(page(t, "monitoring/podmonitor.yaml")), &m))
+	assert.NilError(t, yaml.UnmarshalStrict([]byte(page(t, "components/pod-monitor/pod-monitor.yaml")), &m))
 	assert.Equal(t, m.APIVersion+" "+m.Kind, "monitoring.coreos.com/v1 PodMonitor")
 	assert.Equal(t, m.Namespace, Namespace, "without a namespaceSelector it chooses pods of its own namespace")
 	o := load(t)

@@ -50,7 +50,7 @@ esac`)
 const (
 	there    = "*'get deployment'*) echo deployment.apps/update-operator-controller ;;\n"
 	labelled = "*'get nodes -l'*) echo node/a ;;\n"
-	deletion = "delete --ignore-not-found -l !bottlerocket.aws/keep -f update-operator.yaml -f docs/force-drain.yaml -f docs/grace-period.yaml -f docs/plans.yaml"
+	deletion = "delete --ignore-not-found -l !bottlerocket.aws/keep -f update-operator.yaml -f components/force-drain/force-drain.yaml -f components/grace-period/grace-period.yaml -f components/plans/plans.yaml"
 )
 
 // Each node that is left is named with what it waits for, again when that changes; a pod on a host that is down holds
@@ -141,7 +141,7 @@ func TestUndeployIsAsDocumented(t *testing.T) {
 	_, command, found := strings.Cut(page(t, uninstallPage), "kubectl delete --ignore-not-found clusterrole,clusterrolebinding ")
 	assert.Assert(t, found)
 	names, _, _ := strings.Cut(command, "\n")
-	for i, file := range []string{"force-drain.yaml", "grace-period.yaml"} {
+	for i, file := range []string{"force-drain", "grace-period"} {
 		extra, err := Decode(further(t, file))
 		assert.NilError(t, err)
 		for _, o := range extra.All {

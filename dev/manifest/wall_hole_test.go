@@ -159,7 +159,7 @@ func TestWallHoles(t *testing.T) {
 		clients[namespace] = w.almighty(t, namespace, wallPolicies[at].component)
 		if strings.Contains(h.old, ".orValue(1) > 0") {
 			// Where nothing may be said of the time, nothing is said of no time either.
-			w.apply(t, strings.ReplaceAll(strings.ReplaceAll(string(further(t, "grace-period.yaml")), "namespace: "+Namespace, "namespace: "+namespace),
+			w.apply(t, strings.ReplaceAll(strings.ReplaceAll(string(further(t, "grace-period")), "namespace: "+Namespace, "namespace: "+namespace),
 				"name: update-operator-controller-grace-period", "name: grace-period-"+namespace))
 		}
 	}

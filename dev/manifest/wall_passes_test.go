@@ -92,9 +92,9 @@ func TestWallLetsObjectsThrough(t *testing.T) {
 		assert.Check(t, remove(grace))
 	}
 	// With what drain.gracePeriod needs.
-	w.apply(t, string(further(t, "grace-period.yaml")))
+	w.apply(t, string(further(t, "grace-period")))
 	defer func() {
-		w.kubectl(t, string(further(t, "grace-period.yaml")), "delete")
+		w.kubectl(t, string(further(t, "grace-period")), "delete")
 		await(t, "the right is forgotten", func() bool { return byPolicy(evict(new(int64(1)))) })
 	}()
 	for _, grace := range []*int64{new(int64(1)), new(int64(600))} {

@@ -19,7 +19,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 )
 
-// The admission policies of docs/plans.yaml, in their order.
+// The admission policies of components/plans/plans.yaml, in their order.
 const (
 	runnerPolicy    = "update-operator-runner"
 	podPolicy       = "update-operator-runner-pods"

@@ -14,7 +14,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube/access"
 )
 
-// planHoles are the checks of docs/plans.yaml.
+// planHoles are the checks of components/plans/plans.yaml.
 func planHoles() []hole {
 	var all []hole
 	add := func(policy string, lines ...[3]string) {

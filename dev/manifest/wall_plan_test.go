@@ -24,7 +24,7 @@ import (
 
 const (
 	// plansFile is applied beside the manifest, and plansNamespace is where it has pods and templates.
-	plansFile      = "plans.yaml"
+	plansFile      = "plans"
 	plansNamespace = "bottlerocket-plans"
 	// planTargets is the ConfigMap that the runner writes.
 	planTargets   = "plan-targets"

@@ -14,7 +14,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 )
 
-// admit is the admission of what is created: a quota, and in half of the scenarios what the policies of docs/plans.yaml
+// admit is the admission of what is created: a quota, and in half of the scenarios what the policies of components/plans/plans.yaml
 // say of a runner's pods. In the other half a runner's own care must do.
 func (w *world) admit(actor string, r apiserver.Request, obj runtime.Object) error {
 	p, ok := obj.(*corev1.Pod)

@@ -17,7 +17,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 )
 
-const plansFile = "docs/plans.yaml"
+const plansFile = "components/plans/plans.yaml"
 
 // UpgradesKubelet is a pod of a plan that has the machine's kubelet be of the plan's target.
 func UpgradesKubelet(p *corev1.Pod) nodesim.PlanRun {
@@ -35,7 +35,7 @@ func (c *Cluster) AddPlanned(ctx context.Context, name, kubelet string, does fun
 	})
 }
 
-// InstallPlans applies docs/plans.yaml and examples of docs/plans, after Install.
+// InstallPlans applies components/plans/plans.yaml and examples of docs/plans, after Install.
 func (c *Cluster) InstallPlans(ctx context.Context, examples ...string) error {
 	if err := c.apply(ctx, plansFile); err != nil {
 		return err

@@ -9,7 +9,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/prometheus"
 )
 
-// Targets returns where the operator's pods serve their metrics, with the labels that monitoring/podmonitor.yaml gives
+// Targets returns where the operator's pods serve their metrics, with the labels that components/pod-monitor/pod-monitor.yaml gives
 // them. A pod that is on no node yet is left out.
 func (c *Cluster) Targets(ctx context.Context) ([]prometheus.Target, error) {
 	var out []prometheus.Target

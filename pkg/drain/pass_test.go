@@ -368,7 +368,7 @@ func TestGracePeriod(t *testing.T) {
 	}
 }
 
-// Without docs/grace-period.yaml the operator's own admission policy refuses drain.gracePeriod: the pod is
+// Without components/grace-period/grace-period.yaml the operator's own admission policy refuses drain.gracePeriod: the pod is
 // unevictable, and the message has the remedy.
 func TestGracePeriodWithoutTheRight(t *testing.T) {
 	l := newPlace(t)
@@ -411,7 +411,7 @@ func TestGracePeriodWithoutTheRight(t *testing.T) {
 	e.GracePeriod = 5 * time.Second
 	r := l.pass(d, e, false)
 	assert.Assert(t, r.Blocked == 1 && strings.HasPrefix(r.Unevictable, l.qualified("web")+" can not be evicted: ") &&
-		strings.Contains(r.Unevictable, "For drain.gracePeriod apply docs/grace-period.yaml."), "%+v", r)
+		strings.Contains(r.Unevictable, "For drain.gracePeriod apply components/grace-period/grace-period.yaml."), "%+v", r)
 	e.GracePeriod = 0
 	assert.Equal(t, l.pass(d, e, false).Evicted, 1)
 }

@@ -35,7 +35,7 @@ const (
 const severalBudgets = "more than one PodDisruptionBudget"
 
 // ownPolicy is in a refusal by the operator's own admission policy. It always refuses a grace period other than the
-// pod's own, unless docs/grace-period.yaml was applied.
+// pod's own, unless components/grace-period/grace-period.yaml was applied.
 const ownPolicy = "ValidatingAdmissionPolicy 'update-operator-controller-evictions'"
 
 // judge returns what an error of the API server means for a drain.

@@ -43,6 +43,6 @@ func Start(ctx context.Context, o Options, out io.Writer) error {
 }
 
 func notRestricted(log logrus.FieldLogger) {
-	log.Error("No admission policy holds the runner's account to what is its own to write and to create: apply docs/plans.yaml whole, " +
+	log.Error("No admission policy holds the runner's account to what is its own to write and to create: apply components/plans/plans.yaml whole, " +
 		"and check that the policies whose names begin with update-operator-runner match this account")
 }

@@ -336,7 +336,7 @@ func agentAbsent(v *View) plan.Refusal {
 		return plan.Refusal{}
 	}
 	if v.Wish != nil {
-		return plan.Refuse(plan.ReasonAgentNotReady, plan.Messagef("no runner is Ready, which carries plans out: apply docs/plans.yaml, or look at its pod"))
+		return plan.Refuse(plan.ReasonAgentNotReady, plan.Messagef("no runner is Ready, which carries plans out: apply components/plans/plans.yaml, or look at its pod"))
 	}
 	return plan.Refuse(plan.ReasonAgentNotReady, plan.Messagef("no agent pod is Ready on the node"))
 }

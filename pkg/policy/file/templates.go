@@ -9,7 +9,7 @@ import (
 )
 
 // namesTemplate is a line that names a PodTemplate, as the admission policy update-operator-runner-plans of
-// docs/plans.yaml looks for one, which reads lines and no YAML.
+// components/plans/plans.yaml looks for one, which reads lines and no YAML.
 const namesTemplate = `^([^#]*[\s{,])?["']?(apply|prepare)["']?\s*:\s*["']?%s["']?\s*([,}\s].*)?$`
 
 // templates adds a mistake for each template whose name that policy would not find: its pods would be refused, on nodes
