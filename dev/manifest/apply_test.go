@@ -2,6 +2,8 @@ package manifest
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"os/exec"
 	"strings"
 	"testing"
@@ -47,13 +49,31 @@ func TestApply(t *testing.T) {
 		// kubectl sends a budget's selector every time, since its patches replace it as a whole.
 		assert.Check(t, strings.HasSuffix(line, "unchanged") || strings.HasPrefix(line, "poddisruptionbudget"), line)
 	}
-	kubectl("apply", "--server-side", "--force-conflicts", "-f", path)
+	assert.Equal(t, kubectl("diff", "-f", path), "")
+
+	// A GitOps controller takes the objects over, and the operator renews what it fills in. From then on it finds nothing to
+	// write, and no conflict.
+	gitops := func() string {
+		return kubectl("apply", "--server-side", "--field-manager=argocd-controller", "-f", path)
+	}
+	gitops()
+	before := revisions(t, kubectl)
 	secret, err = client.CoreV1().Secrets(Namespace).Get(ctx, secret.Name, metav1.GetOptions{})
 	assert.NilError(t, err)
 	assert.Equal(t, string(secret.Data["tls.key"]), "key")
+	secret.Data["tls.key"] = []byte("renewed")
+	secret, err = client.CoreV1().Secrets(Namespace).Update(ctx, secret, metav1.UpdateOptions{FieldManager: "bottlerocket-update-operator"})
+	assert.NilError(t, err)
 	ca, err = client.CoreV1().ConfigMaps(Namespace).Get(ctx, ca.Name, metav1.GetOptions{})
 	assert.NilError(t, err)
 	assert.Equal(t, ca.Data["ca.crt"], "certificate")
+	ca.Data["ca.crt"] = "renewed"
+	ca, err = client.CoreV1().ConfigMaps(Namespace).Update(ctx, ca, metav1.UpdateOptions{FieldManager: "bottlerocket-update-operator"})
+	assert.NilError(t, err)
+	before["secret/"+secret.Name], before["configmap/"+ca.Name] = secret.ResourceVersion, ca.ResourceVersion
+	gitops()
+	assert.DeepEqual(t, revisions(t, kubectl), before)
+	assert.Equal(t, kubectl("diff", "--server-side", "--field-manager=argocd-controller", "-f", path), "")
 
 	// The controller manager checks the types of what the policies say.
 	for _, p := range load(t).Policies {
@@ -79,6 +99,25 @@ func TestApply(t *testing.T) {
 		}
 		assert.Equal(t, token, w.Component() != Agent, w.Component())
 	}
+}
+
+// revisions are those of all that the manifest makes. An admission policy's is that of what is asked for, as the controller
+// manager writes what it found into the status.
+func revisions(t *testing.T, kubectl func(...string) string) map[string]string {
+	t.Helper()
+	var list struct {
+		Items []metav1.PartialObjectMetadata
+	}
+	assert.NilError(t, json.Unmarshal([]byte(kubectl("get", "-f", must(Path()), "-o", "json")), &list))
+	out := map[string]string{}
+	for _, o := range list.Items {
+		of := o.ResourceVersion
+		if o.Kind == "ValidatingAdmissionPolicy" {
+			of = fmt.Sprint("generation ", o.Generation)
+		}
+		out[strings.ToLower(o.Kind)+"/"+o.Name] = of
+	}
+	return out
 }
 
 func TestNodesStatus(t *testing.T) {
