@@ -198,14 +198,16 @@ clean: ## Remove what build, image and dist made
 .PHONY: deploy-dev
 deploy-dev: ## Apply the manifest with IMAGE and the changes in dev/deployment.yaml, and dev/policy.yaml if there is no policy
 	$(call need,$(KUBECTL))
-	@rendered=$$(go run ./dev/manifest/cmd -image $(IMAGE) -patch dev/deployment.yaml) && \
-	printf '%s\n' "$$rendered" | $(KUBECTL) apply -f -
+	@mkdir -p bin/deploy
+	@sed 's|@containerRef@|$(IMAGE)|' dev/deployment.yaml > bin/deploy/deployment.yaml
+	@printf 'resources: [../..]\npatches: [{path: deployment.yaml}]\n' > bin/deploy/kustomization.yaml
+	@$(KUBECTL) apply -k bin/deploy
 	@$(KUBECTL) -n $(NAMESPACE) get configmap update-policy >/dev/null 2>&1 || $(KUBECTL) create -f dev/policy.yaml
 
 .PHONY: undeploy
-undeploy: ## Let the controller uncordon every node, and then delete what the manifest made
+undeploy: ## Let the controller uncordon every node, and then delete what the manifest made, or do REMOVE="helm uninstall ..."
 	$(call need,$(KUBECTL))
-	@KUBECTL=$(KUBECTL) NAMESPACE=$(NAMESPACE) sh dev/undeploy.sh
+	@KUBECTL=$(KUBECTL) NAMESPACE=$(NAMESPACE) REMOVE="$(REMOVE)" sh dev/undeploy.sh
 
 .PHONY: dashboard
 dashboard: ## Put a Prometheus and a Grafana with the dashboards into the current cluster, not for production
@@ -218,8 +220,7 @@ prometheus: ## Put a sample Prometheus alone there, and print what to type on it
 	@KUBECTL=$(KUBECTL) sh dev/dashboard.sh prometheus
 
 .PHONY: rollout
-rollout: ## Restart all of the operator's pods and wait for them
-	$(call need,$(KUBECTL))
+rollout: deploy-dev ## Do deploy-dev, restart all of the operator's pods and wait for them
 	$(KUBECTL) -n $(NAMESPACE) rollout restart $(WORKLOADS)
 	@set -e; for w in $(WORKLOADS); do $(KUBECTL) -n $(NAMESPACE) rollout status --timeout 5m $$w; done
 
@@ -238,12 +239,27 @@ kind-load: ## Build the image and load it into the kind cluster
 .PHONY: kind-rollout
 kind-rollout: ## Build, load and deploy to the kind cluster, and restart the pods
 	@$(MAKE) --no-print-directory kind-load
-	@$(MAKE) --no-print-directory deploy-dev rollout
+	@$(MAKE) --no-print-directory rollout
+
+.PHONY: minikube-cluster
+minikube-cluster: ## Create a cluster of minikube
+	$(call need,minikube)
+	minikube start -p $(KIND_CLUSTER) --nodes 4
+
+.PHONY: minikube-load
+minikube-load: ## Build the image and load it into that cluster
+	$(call need,minikube)
+	@$(MAKE) --no-print-directory container
+	minikube -p $(KIND_CLUSTER) image load $(IMAGE)
+
+.PHONY: minikube-rollout
+minikube-rollout: ## Build, load and deploy to that cluster, and restart the pods
+	@$(MAKE) --no-print-directory minikube-load
+	@$(MAKE) --no-print-directory rollout
 
 .PHONY: get-nodes-status
-get-nodes-status: ## Print what the annotations of labelled nodes say
+get-nodes-status: ## Print what the annotations of labelled nodes say, with colours on a terminal or with COLOR=always
 	$(call need,$(KUBECTL))
 	$(call need,jq)
 	@nodes=$$($(KUBECTL) get nodes -o json) && printf '%s\n' "$$nodes" | jq -r -f dev/nodes-status.jq | \
-	awk -F '\t' '{n[NR] = $$0; for (i = 1; i < NF; i++) if (length($$i) > w[i]) w[i] = length($$i)} \
-	END {for (r = 1; r <= NR; r++) {c = split(n[r], f, "\t"); for (i = 1; i < c; i++) printf "%-*s  ", w[i], f[i]; print f[c]}}'
+	awk -v color="$${COLOR:-$$([ -t 1 ] && [ -z "$$NO_COLOR" ] && echo always)}" -f dev/nodes-status.awk

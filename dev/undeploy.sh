@@ -1,11 +1,12 @@
 #!/bin/sh
 # Takes the operator off the cluster of the current context: the controller uncordons every node, and only then is
-# what update-operator.yaml made deleted, and components/force-drain/force-drain.yaml, components/grace-period/grace-period.yaml and components/plans/plans.yaml too. It may
-# be interrupted and run again.
+# what update-operator.yaml and the components made deleted. It may be interrupted and run again.
 set -eu
 
 kubectl=${KUBECTL:-kubectl}
 namespace=${NAMESPACE:-bottlerocket}
+# What deletes the operator, if kubectl did not install it from this folder: helm uninstall, kubectl delete -k.
+remove=${REMOVE:-}
 # After so many minutes, and again after as many more, it says how to go on without nodes that aren't uncordoned.
 minutes=${MINUTES:-10}
 keys='bottlerocket.aws/updater-interface-version bottlerocket.aws/platform-version'
@@ -76,5 +77,8 @@ pods=$("$kubectl" -n bottlerocket-plans get pods -o name)
 for pod in $pods; do
 	"$kubectl" -n bottlerocket-plans patch "$pod" --type=merge -p '{"metadata":{"finalizers":null}}'
 done
+if [ -n "$remove" ]; then
+	exec sh -c "$remove"
+fi
 # What has this label is needed when components/plans/plans.yaml is applied again: it says why.
 "$kubectl" delete --ignore-not-found -l '!bottlerocket.aws/keep' -f update-operator.yaml -f components/force-drain/force-drain.yaml -f components/grace-period/grace-period.yaml -f components/plans/plans.yaml

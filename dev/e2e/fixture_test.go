@@ -46,6 +46,8 @@ const (
 type world struct {
 	*realcluster.Cluster
 	objects manifest.Objects
+	// namespace is the operator's at the moment.
+	namespace string
 	// plans is components/plans/plans.yaml.
 	plans manifest.Objects
 	// released counts releases, all but the first one after the start.
@@ -148,7 +150,7 @@ func start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	w := &world{Cluster: c}
+	w := &world{Cluster: c, namespace: manifest.Namespace}
 	shared.w = w
 	if err := w.buildImage(ctx, "", imageName); err != nil {
 		return err
@@ -228,7 +230,7 @@ func (w *world) install(ctx context.Context, o manifest.Objects) error {
 
 // setPolicy puts a policy in force.
 func (w *world) setPolicy(ctx context.Context, text string) error {
-	maps := w.Client.CoreV1().ConfigMaps(manifest.Namespace)
+	maps := w.Client.CoreV1().ConfigMaps(w.namespace)
 	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: kube.PolicyConfigMap}, Data: map[string]string{kube.PolicyKey: text}}
 	_, err := maps.Update(ctx, config, metav1.UpdateOptions{})
 	if apierrors.IsNotFound(err) {
@@ -346,8 +348,8 @@ func (w *world) awaitRest(t *testing.T) {
 // allReady reports whether all pods that there should be are Ready.
 func (w *world) allReady(ctx context.Context) (bool, error) {
 	for selector, want := range map[string]int{
-		"bottlerocket/app.kubernetes.io/component=controller": 1, "bottlerocket/app.kubernetes.io/component=proxy": 2,
-		"bottlerocket/app.kubernetes.io/component=agent": nodeCount, "bottlerocket/app.kubernetes.io/component=runner": 1,
+		w.namespace + "/app.kubernetes.io/component=controller": 1, w.namespace + "/app.kubernetes.io/component=proxy": 2,
+		w.namespace + "/app.kubernetes.io/component=agent": nodeCount, w.namespace + "/app.kubernetes.io/component=runner": 1,
 		"shop/app=web": 2, "shop/app=client": nodeCount, "kube-system/k8s-app=kube-dns": 2,
 	} {
 		namespace, labels, _ := strings.Cut(selector, "/")
@@ -380,7 +382,7 @@ func podReady(p *corev1.Pod) bool {
 // pods are the operator's of one component.
 func (w *world) pods(t *testing.T, component string) []corev1.Pod {
 	t.Helper()
-	list, err := w.Client.CoreV1().Pods(manifest.Namespace).List(t.Context(), metav1.ListOptions{LabelSelector: manifest.LabelComponent + "=" + component})
+	list, err := w.Client.CoreV1().Pods(w.namespace).List(t.Context(), metav1.ListOptions{LabelSelector: manifest.LabelComponent + "=" + component})
 	assert.NilError(t, err)
 	return list.Items
 }
@@ -436,9 +438,9 @@ func (w *world) dump(t *testing.T) {
 		{"get", "nodes,pods", "-A", "-o", "wide"},
 		{"get", "nodes", "-o", `jsonpath={range .items[*]}{.metadata.name} {.spec.unschedulable} {.metadata.annotations}{"\n"}{end}`},
 		{"get", "events", "-A", "--sort-by=.lastTimestamp"},
-		{"-n", manifest.Namespace, "logs", "--prefix", "--tail=40", "-l", manifest.LabelName + "=" + manifest.Name},
-		{"-n", manifest.Namespace, "logs", "--prefix", "--tail=20", "--previous", "-l", manifest.LabelName + "=" + manifest.Name},
-		{"-n", manifest.Namespace, "describe", "pods"},
+		{"-n", w.namespace, "logs", "--prefix", "--tail=40", "-l", manifest.LabelName + "=" + manifest.Name},
+		{"-n", w.namespace, "logs", "--prefix", "--tail=20", "--previous", "-l", manifest.LabelName + "=" + manifest.Name},
+		{"-n", w.namespace, "describe", "pods"},
 	} {
 		out, err := w.Kubectl(ctx, args...)
 		if err != nil {

@@ -2,7 +2,6 @@ package e2e_test
 
 import (
 	"context"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -11,9 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/controlplane"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/manifest"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 )
 
@@ -84,17 +81,10 @@ func TestForcedDrain(t *testing.T) {
 	}
 }
 
-// The operator is taken off in the middle of a rollout: every node is in service and carries nothing of it, and nothing
-// of it is left in the cluster. Installed again it goes on.
-func TestUninstalled(t *testing.T) {
-	w := inWorld(t)
-	w.release(t)
-	w.reaches(t, anyNode, intent.PhaseDraining, intent.PhaseRebooting)
-	root, err := controlplane.Root()
-	assert.NilError(t, err)
-	out, err := w.Shell(t.Context(), root, filepath.Join("dev", "undeploy.sh"))
-	t.Log(out)
-	assert.NilError(t, err)
+// untouched fails the test unless every node is in service and carries nothing of the operator, and nothing of it is left
+// in the cluster.
+func (w *world) untouched(t *testing.T) {
+	t.Helper()
 	list, err := w.Client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
 	assert.NilError(t, err)
 	for _, n := range list.Items {
@@ -107,7 +97,16 @@ func TestUninstalled(t *testing.T) {
 		_, err := w.Client.AdmissionregistrationV1().ValidatingAdmissionPolicies().Get(t.Context(), p.Name, metav1.GetOptions{})
 		assert.Check(t, apierrors.IsNotFound(err), "%s: %v", p.Name, err)
 	}
-	_, err = w.Client.CoreV1().Namespaces().Get(t.Context(), manifest.Namespace, metav1.GetOptions{})
+	await(t, "the operator's pods are gone", func() (bool, error) {
+		return len(w.pods(t, manifest.Controller))+len(w.pods(t, manifest.Proxy))+len(w.pods(t, manifest.Agent))+len(w.pods(t, manifest.Runner)) == 0, nil
+	})
+}
+
+// The operator is taken off in the middle of a rollout. Installed again it goes on.
+func TestUninstalled(t *testing.T) {
+	w := inWorld(t)
+	w.takeOff(t, "")
+	_, err := w.Client.CoreV1().Namespaces().Get(t.Context(), manifest.Namespace, metav1.GetOptions{})
 	assert.Check(t, apierrors.IsNotFound(err), "%v", err)
 
 	assert.NilError(t, w.install(t.Context(), w.objects))

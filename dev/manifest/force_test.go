@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"gotest.tools/v3/assert"
-
 )
 
 // What each further file gives the controller's account is one right that the manifest doesn't give.

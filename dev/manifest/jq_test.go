@@ -47,7 +47,7 @@ func jq(t *testing.T, program string, nodes []corev1.Node) string {
 // oneLiner is the README's line of jq, which prints only ASCII (-a), so nothing that a terminal obeys.
 func oneLiner(t *testing.T) string {
 	t.Helper()
-	_, rest, found := strings.Cut(page(t, readmePage), "kubectl get nodes -o json | jq -Ca '")
+	_, rest, found := strings.Cut(page(t, readmePage), "kubectl get nodes -o json | jq -SCa '")
 	assert.Assert(t, found, "the README has lost its line of jq")
 	program, _, _ := strings.Cut(rest, "'")
 	return program

@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"bytes"
 	"flag"
 	"fmt"
 	"io"
@@ -135,7 +136,7 @@ func TestRights(t *testing.T) {
 			"/events create patch", "/nodes " + nodeVerbs, "/persistentvolumeclaims get", "/pods list", "storage.k8s.io/volumeattachments list", "/pods/eviction create", "apps/daemonsets get",
 			"apps/deployments get", "apps/replicasets get", "apps/statefulsets get", "policy/poddisruptionbudgets list",
 			"bottlerocket:/configmaps create", "bottlerocket:/configmaps[update-state] get update", "bottlerocket:/pods watch",
-			"bottlerocket:/configmaps[plan-targets,update-acknowledged,update-pause,update-policy] list watch", 
+			"bottlerocket:/configmaps[plan-targets,update-acknowledged,update-pause,update-policy] list watch",
 			"bottlerocket:coordination.k8s.io/leases create",
 			"bottlerocket:coordination.k8s.io/leases[" + kube.LeaseName + "] get update",
 		},
@@ -493,9 +494,8 @@ func TestPatched(t *testing.T) {
 	root := filepath.Dir(must(Path()))
 	patches, err := os.ReadFile(filepath.Join(root, "dev", "deployment.yaml"))
 	assert.NilError(t, err)
-	p, err := o.Patched(patches)
+	p, err := o.Patched(bytes.ReplaceAll(patches, []byte("@containerRef@"), []byte("image:dev")))
 	assert.NilError(t, err)
-	p.SetImage("image:dev")
 	y, err := p.YAML()
 	assert.NilError(t, err)
 	back, err := Decode(y)

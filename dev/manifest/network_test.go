@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/kubernetes/scheme"
-
 )
 
 func networkPolicies(t *testing.T) map[string]*networkingv1.NetworkPolicy {

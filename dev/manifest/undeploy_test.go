@@ -111,6 +111,16 @@ func TestUndeployLetsGoOfPods(t *testing.T) {
 	assert.DeepEqual(t, asked[n-3:], []string{"-n " + plansNamespace + " patch pod/a" + patch, "-n " + plansNamespace + " patch pod/b" + patch, deletion})
 }
 
+// What installed the operator removes it, and not before the nodes are uncordoned.
+func TestUndeployOtherForms(t *testing.T) {
+	out, asked, err := undeploying(t, there+labelled, "a\n\n", "REMOVE=kubectl uninstall update-operator")
+	assert.NilError(t, err, out)
+	assert.Equal(t, asked[len(asked)-1], "uninstall update-operator")
+	for _, call := range asked {
+		assert.Assert(t, !strings.HasPrefix(call, "delete "), call)
+	}
+}
+
 // An API server that doesn't answer isn't one that has no nodes left.
 func TestUndeployDeletesNothingUnseen(t *testing.T) {
 	for _, question := range []string{"*'get nodes -l'*", "*'get deployment'*", "'label node'*", "*'get pods'*"} {

@@ -205,9 +205,10 @@ func (c *Cluster) Apply(ctx context.Context, manifests string) error {
 	return err
 }
 
-// Shell runs a script of a folder where $KUBECTL is this cluster's kubectl, and returns what it printed.
-func (c *Cluster) Shell(ctx context.Context, dir, script string) (string, error) {
-	return c.run(ctx, dir, "", "sh", script)
+// Run runs a program in a folder and in the cluster's network, where $KUBECONFIG is the administrator's and $KUBECTL this
+// cluster's kubectl, and returns what it printed.
+func (c *Cluster) Run(ctx context.Context, dir string, args ...string) (string, error) {
+	return c.run(ctx, dir, "", args...)
 }
 
 func (c *Cluster) kubectl(ctx context.Context, in string, args ...string) (string, error) {
