@@ -112,7 +112,9 @@ agent: {extraArgs: [-refresh-interval=3s, -boot-id-file=/host/boot-id]}
 	}
 	chart := filepath.Join("charts", "bottlerocket-update-operator")
 	operated(t, w, manifest.Namespace, func() {
-		run("install", "update-operator", filepath.Join(lastOf(t, chart), chart), "-f", values, "--create-namespace")
+		run("install", "update-operator", filepath.Join(lastOf(t, chart), chart), "-f", values, "--create-namespace",
+			// The policies that stay without plans are from the manifest.
+			"--take-ownership")
 		_, err := w.Kubectl(t.Context(), "-n", w.namespace, "patch", "daemonset", "update-operator-agent", "-p", bootIDs)
 		assert.NilError(t, err)
 	}, func() {
