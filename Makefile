@@ -62,6 +62,7 @@ test: ## Run what each change must pass, in 10 minutes; the first run builds a K
 	@status=0; set -x; \
 	go test $(RACE) -p 1 -timeout $(TEST_TIMEOUT) $(RACED) & raced=$$!; \
 	go test -p 1 -timeout $(TEST_TIMEOUT) $$(go list ./... | grep -vxF -e $(MODULE)/dev/e2e $(addprefix -e ,$(RACED))) || status=1; \
+	go test -C dev/release -p 1 -timeout $(TEST_TIMEOUT) ./... || status=1; \
 	wait $$raced || status=1; \
 	exit $$status
 
@@ -144,11 +145,14 @@ check: ## Check format, go.mod, the manifest and the shape of the code, and find
 	@unformatted=$$(gofmt -l cmd pkg dev); \
 	[ -z "$$unformatted" ] || { echo "not formatted:"; echo "$$unformatted"; exit 1; }
 	go mod tidy -diff
+	go -C dev/release mod tidy -diff
 	go vet ./...
+	go vet -C dev/release ./...
 	go build -C dev/lint -o $(CURDIR)/bin/ . honnef.co/go/tools/cmd/staticcheck
 	bin/staticcheck ./...
 	go vet -vettool=$(CURDIR)/bin/lint ./...
-	go test -count=1 -short ./dev/architecture ./dev/manifest
+	go test -count=1 -short ./dev/architecture ./dev/manifest ./dev/image
+	go test -C dev/release -count=1 -short ./...
 	go test -count=1 -short -run 'TestDocs|TestEveryFieldIsDocumented' ./pkg/plugin ./pkg/policy/file
 
 .PHONY: manifest
@@ -206,8 +210,9 @@ clean: ## Remove what build, image and dist made
 deploy-dev: ## Apply the manifest with IMAGE and the changes in dev/deployment.yaml, and dev/policy.yaml if there is no policy
 	$(call need,$(KUBECTL))
 	@mkdir -p bin/deploy
+	@cp update-operator.yaml bin/deploy
 	@sed 's|@containerRef@|$(IMAGE)|' dev/deployment.yaml > bin/deploy/deployment.yaml
-	@printf 'resources: [../..]\npatches: [{path: deployment.yaml}]\n' > bin/deploy/kustomization.yaml
+	@printf 'resources: [update-operator.yaml]\npatches: [{path: deployment.yaml}]\n' > bin/deploy/kustomization.yaml
 	@$(KUBECTL) apply -k bin/deploy
 	@$(KUBECTL) -n $(NAMESPACE) get configmap update-policy >/dev/null 2>&1 || $(KUBECTL) create -f dev/policy.yaml
 
