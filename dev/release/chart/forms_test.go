@@ -1,6 +1,7 @@
 package chart
 
 import (
+	"github.com/pkg/errors"
 	"io"
 	"maps"
 	"path/filepath"
@@ -27,7 +28,7 @@ func objects(t *testing.T, text string) map[string]*unstructured.Unstructured {
 	for d := utilyaml.NewYAMLOrJSONDecoder(strings.NewReader(text), 4096); ; {
 		var o unstructured.Unstructured
 		err := d.Decode(&o)
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return out
 		}
 		assert.NilError(t, err)

@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"fmt"
+	"github.com/pkg/errors"
 	"io"
 	"maps"
 	"os"
@@ -208,7 +209,7 @@ func last(t *testing.T) *chartv2.Chart {
 	to := t.TempDir()
 	for r := tar.NewReader(bytes.NewReader(archive)); ; {
 		h, err := r.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			break
 		}
 		assert.NilError(t, err)
