@@ -1,7 +1,6 @@
 package chart
 
 import (
-	"github.com/pkg/errors"
 	"io"
 	"maps"
 	"path/filepath"
@@ -9,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pkg/errors"
 	"gotest.tools/v3/assert"
 	"helm.sh/helm/v4/pkg/action"
 	"helm.sh/helm/v4/pkg/chart/common"
