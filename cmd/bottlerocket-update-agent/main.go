@@ -48,11 +48,11 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 	fs.SetOutput(io.Discard)
 	options.AddFlags(fs)
 	version := fs.Bool("version", false, "print the version and exit")
-	err := fs.Parse(args)
+	env, err := telemetry.ParseFlags(fs, args, getenv)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		fs.SetOutput(stdout)
-		fmt.Fprintf(stdout, "Usage: %s [flags]\n", name)
+		fmt.Fprintf(stdout, "Usage: %s [flags]\n%s\n", name, telemetry.FlagsInEnvironment)
 		fs.PrintDefaults()
 		return exitOK
 	case err == nil && *version:
@@ -61,7 +61,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 	case err == nil && fs.NArg() > 0:
 		err = errors.Errorf("%q is not a flag: this command takes flags only", fs.Arg(0))
 	case err == nil:
-		err = options.Validate()
+		err = env.Explain(options.Validate())
 	}
 	if err != nil {
 		fmt.Fprintf(stderr, "%s: %v\n", name, err)

@@ -16,6 +16,17 @@ func TestNamespaceOfThePod(t *testing.T) {
 	assert.Assert(t, strings.Contains(stdout.String(), "update-operator-proxy.ops.svc"), stdout.String())
 }
 
+// The same rule holds for the agent's own program, which knows no modes (issue 19, part 6).
+func TestEnvironment(t *testing.T) {
+	env := func(name string) string {
+		return map[string]string{"UPDATE_OPERATOR_NODE_NAME": "n", "UPDATE_OPERATOR_PROXY_SERVER": "http://p", "UPDATE_OPERATOR_CONTROLLER": "what"}[name]
+	}
+	var stdout, stderr bytes.Buffer
+	assert.Equal(t, run(t.Context(), nil, env, &stdout, &stderr), exitUsage)
+	assert.Equal(t, stderr.String(), `bottlerocket-update-agent: flag -proxy-server: "http://p" is not an https URL: give one like https://10.96.0.20`+
+		" (-proxy-server is set by UPDATE_OPERATOR_PROXY_SERVER in the environment)\n")
+}
+
 func TestRun(t *testing.T) {
 	env := func(node string) func(string) string {
 		return func(key string) string {

@@ -78,7 +78,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 		fmt.Fprintf(stderr, "%s: %v\n", name, err)
 		return exitUsage
 	}
-	chosen, rest, err := choose(args)
+	chosen, rest, err := choose(args, getenv)
 	if err != nil {
 		return usage(err)
 	}
@@ -90,10 +90,11 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 	if ok {
 		m.flags.AddFlags(fs)
 	}
-	err = fs.Parse(rest)
+	env, err := telemetry.ParseFlags(fs, rest, getenv)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprintf(stdout, "Usage: %s -controller|-agent|-proxy|-runner [flags]\n       %s -check-policy FILE\n", name, name)
+		fmt.Fprintf(stdout, "Usage: %s -controller|-agent|-proxy|-runner [flags]\n       %s -check-policy FILE\n%s\n", name, name,
+			telemetry.FlagsInEnvironment)
 		if ok {
 			fmt.Fprintf(stdout, "\nFlags of -%s:\n", chosen)
 		}
@@ -110,7 +111,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 	case err == nil && fs.NArg() > 0:
 		err = errors.Errorf("%q is not a flag: this command takes flags only", fs.Arg(0))
 	case err == nil:
-		err = m.flags.Validate()
+		err = env.Explain(m.flags.Validate())
 	}
 	if err != nil {
 		return usage(err)
@@ -123,22 +124,53 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 	return exitOK
 }
 
-// choose returns the mode and the arguments without it. It comes before all other flags, which depend on the mode.
-func choose(args []string) (chosen string, rest []string, err error) {
+// choose returns the mode and the arguments without it. It comes before all other flags, which depend on the mode. The
+// environment chooses only where the arguments don't.
+func choose(args []string, getenv func(string) string) (chosen string, rest []string, err error) {
+	given := map[string]bool{}
+	pick := func(is string) error {
+		if chosen != "" && chosen != is {
+			return errors.Errorf("-%s and -%s exclude each other: give one of -controller, -agent, -proxy, -runner", chosen, is)
+		}
+		chosen = is
+		return nil
+	}
 	for i, arg := range args {
 		if arg == "--" {
 			rest = append(rest, args[i:]...)
 			break
 		}
 		is, on := modeFlag(arg)
-		switch {
-		case is == "":
+		if is == "" {
 			rest = append(rest, arg)
-		case !on:
-		case chosen != "" && chosen != is:
-			return "", nil, errors.Errorf("-%s and -%s exclude each other: give one of -controller, -agent, -proxy, -runner", chosen, is)
-		default:
-			chosen = is
+			continue
+		}
+		given[is] = true
+		if on {
+			if err := pick(is); err != nil {
+				return "", nil, err
+			}
+		}
+	}
+	if chosen != "" {
+		return chosen, rest, nil
+	}
+	var env telemetry.Environment
+	for _, n := range modeNames {
+		value := getenv(telemetry.Variable(n))
+		if value == "" || given[n] {
+			continue
+		}
+		on, err := strconv.ParseBool(value)
+		if err != nil {
+			return "", nil, telemetry.BadVariable(n, value, "true")
+		}
+		if !on {
+			continue
+		}
+		env = append(env, n)
+		if err := pick(n); err != nil {
+			return "", nil, env.Explain(err)
 		}
 	}
 	return chosen, rest, nil

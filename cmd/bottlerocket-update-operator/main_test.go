@@ -4,10 +4,14 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"gotest.tools/v3/assert"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/telemetry"
 )
 
 // Bad input gets one clear line on stderr that names the thing, status 2 for usage and 1 otherwise.
@@ -71,6 +75,62 @@ func TestVersionAndHelp(t *testing.T) {
 	assert.Equal(t, run(t.Context(), []string{"-proxy", "-help"}, os.Getenv, &out, &errs), exitOK)
 	assert.Assert(t, strings.Contains(out.String(), "-proxy-listen"))
 	assert.Equal(t, errs.String(), "")
+}
+
+// The environment can say all that flags can, the mode too, and the command line wins (issue 19, part 6).
+func TestEnvironment(t *testing.T) {
+	for name, c := range map[string]struct {
+		env  map[string]string
+		args []string
+		// status 0 is for a help text.
+		status int
+		says   string
+	}{
+		"mode":                {map[string]string{"CONTROLLER": "true"}, []string{"-help"}, exitOK, "Flags of -controller"},
+		"mode given":          {map[string]string{"CONTROLLER": "true", "PROXY": "true"}, []string{"-agent", "-help"}, exitOK, "Flags of -agent"},
+		"mode switched off":   {map[string]string{"CONTROLLER": "true", "PROXY": "1"}, []string{"-controller=false", "-help"}, exitOK, "Flags of -proxy"},
+		"two modes":           {map[string]string{"CONTROLLER": "true", "PROXY": "true"}, nil, exitUsage, "UPDATE_OPERATOR_PROXY in the environment"},
+		"bad mode":            {map[string]string{"AGENT": "yes"}, nil, exitUsage, `UPDATE_OPERATOR_AGENT is "yes" in the environment: give what flag -agent takes, like "true", or unset it`},
+		"bad duration":        {map[string]string{"LEASE_DURATION": "soon"}, []string{"-controller"}, exitUsage, `UPDATE_OPERATOR_LEASE_DURATION is "soon"`},
+		"bad duration, given": {map[string]string{"LEASE_DURATION": "soon"}, []string{"-controller", "-lease-duration=45s"}, exitUsage, "no pod name"},
+		"bad level":           {map[string]string{"NODE_NAME": "n", "POD_NAME": "p", "LOG_LEVEL": "loud"}, []string{"-controller"}, exitUsage, "-log-level is set by UPDATE_OPERATOR_LOG_LEVEL in the environment"},
+		"of another mode":     {map[string]string{"LEASE_DURATION": "soon"}, []string{"-agent"}, exitUsage, "-node-name is empty"},
+		"version":             {map[string]string{"VERSION": "true"}, nil, exitOK, name},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out, errs bytes.Buffer
+			getenv := func(name string) string {
+				short, ok := strings.CutPrefix(name, "UPDATE_OPERATOR_")
+				if !ok {
+					return ""
+				}
+				return c.env[short]
+			}
+			assert.Equal(t, run(t.Context(), c.args, getenv, &out, &errs), c.status, errs.String())
+			assert.Assert(t, strings.Contains(out.String()+errs.String(), c.says), "%s%s", &out, &errs)
+			assert.Equal(t, strings.Count(errs.String(), "\n"), min(c.status, 1), errs.String())
+		})
+	}
+}
+
+// forServices are the ends of what Kubernetes sets in pods for each Service of their namespace, whatever its name.
+var forServices = regexp.MustCompile(`(_SERVICE_HOST|_SERVICE_PORT(_.*)?|_PORT(_[0-9]+_(TCP|UDP|SCTP).*)?)$`)
+
+// No flag is ever set by what Kubernetes sets for Services such as update-operator-proxy.
+func TestNoFlagIsSetByKubernetes(t *testing.T) {
+	assert.Assert(t, forServices.MatchString("UPDATE_OPERATOR_PROXY_SERVICE_HOST") && forServices.MatchString("UPDATE_OPERATOR_PROXY_PORT_443_TCP_ADDR"))
+	names := slices.Clone(modeNames)
+	for _, mode := range modeNames {
+		var out, errs bytes.Buffer
+		assert.Equal(t, run(t.Context(), []string{"-" + mode, "-help"}, func(string) string { return "" }, &out, &errs), exitOK)
+		for _, m := range regexp.MustCompile(`(?m)^  -([a-z-]+)`).FindAllStringSubmatch(out.String(), -1) {
+			names = append(names, m[1])
+		}
+	}
+	assert.Assert(t, len(names) > 40 && slices.Contains(names, "proxy-server") && slices.Contains(names, "check-policy"), names)
+	for _, n := range names {
+		assert.Check(t, !forServices.MatchString(telemetry.Variable(n)), n)
+	}
 }
 
 // In another namespace all programs go by it, and by the names that follow from it (issue 14, F3).

@@ -86,13 +86,13 @@ func TestDocsFlags(t *testing.T) {
 			fs := flag.NewFlagSet(name, flag.ContinueOnError)
 			add(fs)
 			var b strings.Builder
-			b.WriteString("| flag | default | meaning |\n|---|---|---|\n")
+			b.WriteString("| flag | variable | default | meaning |\n|---|---|---|---|\n")
 			fs.VisitAll(func(f *flag.Flag) {
 				value := plain(f.DefValue)
 				if value != "" {
 					value = "`" + value + "`"
 				}
-				fmt.Fprintf(&b, "| `-%s` | %s | %s |\n", f.Name, value, f.Usage)
+				fmt.Fprintf(&b, "| `-%s` | `%s` | %s | %s |\n", f.Name, telemetry.Variable(f.Name), value, f.Usage)
 			})
 			same(t, flagsPage, "flags:"+name, b.String())
 		})
