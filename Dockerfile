@@ -1,6 +1,6 @@
 # One image with both commands, for the platform that is asked for:
 #
-#   docker build --build-arg VERSION=v2.0.0 -t bottlerocket-update-operator:v2.0.0 .
+#   docker build --build-arg VERSION=v2.0.0 --build-arg COMMIT=... --build-arg DATE=... -t bottlerocket-update-operator:v2.0.0 .
 #
 # dev/image makes the same one without a container engine, and its test compares.
 #
@@ -9,6 +9,8 @@ FROM --platform=$BUILDPLATFORM golang:1.26 AS build
 ARG TARGETOS=linux
 ARG TARGETARCH
 ARG VERSION=unknown
+ARG COMMIT
+ARG DATE
 # The base image may be a patch release behind what go.mod asks for.
 ENV CGO_ENABLED=0 GOTOOLCHAIN=auto
 WORKDIR /src
@@ -21,7 +23,9 @@ COPY dev/image/roots dev/image/roots
 RUN mkdir -p /out/bin /out/licenses && \
     go run ./dev/image/roots/cmd > /out/ca-certificates.crt && \
     GOOS=$TARGETOS GOARCH=${TARGETARCH:-$(go env GOARCH)} go build -trimpath -buildvcs=false \
-      -ldflags "-s -w -X github.com/bottlerocket-os/bottlerocket-update-operator/pkg/telemetry.Version=$VERSION" \
+      -ldflags "-s -w -X github.com/bottlerocket-os/bottlerocket-update-operator/pkg/telemetry.Version=$VERSION \
+        -X github.com/bottlerocket-os/bottlerocket-update-operator/pkg/telemetry.Commit=$COMMIT \
+        -X github.com/bottlerocket-os/bottlerocket-update-operator/pkg/telemetry.Date=$DATE" \
       -o /out/bin/ ./cmd/bottlerocket-update-operator ./cmd/bottlerocket-update-agent
 COPY COPYRIGHT LICENSE-APACHE LICENSE-MIT ./
 RUN sh dev/licences.sh /out/licenses

@@ -10,8 +10,10 @@ PLUGIN    := kubectl-bottlerocket
 WORKLOADS := deployment/update-operator-controller deployment/update-operator-proxy daemonset/update-operator-agent
 NAMESPACE := bottlerocket
 
-# What the build calls itself.
+# What the build calls itself: the git tag, the commit, and when that was committed.
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+COMMIT  ?= $(shell git rev-parse --short=12 HEAD 2>/dev/null)
+DATE    ?= $(shell TZ=UTC0 git log -1 --date=format-local:%Y-%m-%dT%H:%M:%SZ --format=%cd 2>/dev/null)
 # The image that image and container make, kind-load loads and deploy-dev runs.
 IMAGE   ?= bottlerocket-update-operator:dev
 # How many nodes the demo and the local cluster have.
@@ -32,7 +34,7 @@ KIND_CLUSTER ?= bottlerocket-update-operator
 KUBECTL ?= kubectl
 DOCKER  ?= docker
 
-LDFLAGS := -X $(MODULE)/pkg/telemetry.Version=$(VERSION)
+LDFLAGS := -X $(MODULE)/pkg/telemetry.Version=$(VERSION) -X $(MODULE)/pkg/telemetry.Commit=$(COMMIT) -X $(MODULE)/pkg/telemetry.Date=$(DATE)
 
 TEST_TIMEOUT  ?= 45m
 # Packages with goroutines that matter, which are tested with the race detector.
@@ -171,19 +173,19 @@ site: ## Build the pages of docs as a site into bin/site, by mkdocs in an enviro
 .PHONY: image
 image: ## Build the image IMAGE without a container engine, for amd64 and arm64, into bin/image.tar, an OCI archive
 	@echo "compiling"
-	@go run ./dev/image/cmd -version $(VERSION) -name $(IMAGE) -out bin/image.tar
+	@go run ./dev/image/cmd -version "$(VERSION)" -commit "$(COMMIT)" -date "$(DATE)" -name $(IMAGE) -out bin/image.tar
 
 .PHONY: container
 container: ## Build the image IMAGE with docker
 	$(need-docker)
-	$(DOCKER) build --build-arg VERSION=$(VERSION) -t $(IMAGE) .
+	$(DOCKER) build --build-arg VERSION=$(VERSION) --build-arg COMMIT=$(COMMIT) --build-arg DATE=$(DATE) -t $(IMAGE) .
 
 .PHONY: container-test
 container-test: container ## Build the image and try both commands in it
 	@set -e; \
 	for command in $(COMMANDS); do \
 	  said=$$($(DOCKER) run --rm --read-only --cap-drop ALL --network none --entrypoint /$$command $(IMAGE) -version); \
-	  [ "$$said" = "$$command $(VERSION)" ] || { echo "/$$command -version says: $$said" >&2; exit 1; }; \
+	  [ "$$said" = "$$command $(VERSION)$(if $(COMMIT), (commit $(COMMIT)$(if $(DATE),$(strip ,) $(DATE))))" ] || { echo "/$$command -version says: $$said" >&2; exit 1; }; \
 	done; \
 	user=$$($(DOCKER) image inspect --format '{{.Config.User}}' $(IMAGE)); \
 	[ "$$user" = 65532:65532 ] || { echo "the image runs as $$user" >&2; exit 1; }; \
@@ -199,7 +201,7 @@ dist: ## Build what a release holds into dist/
 	done; \
 	sh dev/licences.sh dist/licenses; \
 	sed 's|^\( *image: .*\):v[^:]*$$|\1:$(VERSION)|' update-operator.yaml > dist/update-operator.yaml; \
-	go run ./dev/image/cmd -version $(VERSION) -name $$(sed -n 's/^ *image: //p' dist/update-operator.yaml | sort -u) -out dist/image.tar; \
+	go run ./dev/image/cmd -version "$(VERSION)" -commit "$(COMMIT)" -date "$(DATE)" -name $$(sed -n 's/^ *image: //p' dist/update-operator.yaml | sort -u) -out dist/image.tar; \
 	cp -r README.md monitoring dist/; \
 	cd dist; \
 	find . -type f ! -name SHA256SUMS | LC_ALL=C sort | xargs $$(command -v sha256sum || echo shasum -a 256) > SHA256SUMS

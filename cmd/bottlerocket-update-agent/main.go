@@ -56,7 +56,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 		fs.PrintDefaults()
 		return exitOK
 	case err == nil && *version:
-		fmt.Fprintln(stdout, name, telemetry.Version)
+		fmt.Fprintln(stdout, name, telemetry.Build())
 		return exitOK
 	case err == nil && fs.NArg() > 0:
 		err = errors.Errorf("%q is not a flag: this command takes flags only", fs.Arg(0))

@@ -102,7 +102,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 		fs.PrintDefaults()
 		return exitOK
 	case err == nil && *version:
-		fmt.Fprintln(stdout, name, telemetry.Version)
+		fmt.Fprintln(stdout, name, telemetry.Build())
 		return exitOK
 	case err == nil && *check != "":
 		return checkPolicy(*check, stdout, stderr)

@@ -265,7 +265,7 @@ func (w *world) buildImage(ctx context.Context, checkout, name string) error {
 	if err != nil {
 		return err
 	}
-	content, err := image.Compile(ctx, root, dir, "e2e", platforms)
+	content, err := image.Compile(ctx, root, dir, image.Build{Version: "e2e"}, platforms)
 	if err != nil {
 		return err
 	}

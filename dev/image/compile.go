@@ -32,9 +32,22 @@ type Content struct {
 	Commands map[string]fs.FS
 }
 
+// Build is what the commands call themselves: the git tag, and commit and its date, which may be empty.
+type Build struct{ Version, Commit, Date string }
+
+// ldflags are the linker's flags for a build. They are all there is of it in a command, so that the same bytes come out
+// wherever and whenever it is built.
+func (b Build) ldflags() string {
+	flags := "-s -w"
+	for _, v := range [][2]string{{"Version", b.Version}, {"Commit", b.Commit}, {"Date", b.Date}} {
+		flags += " -X github.com/bottlerocket-os/bottlerocket-update-operator/pkg/telemetry." + v[0] + "=" + v[1]
+	}
+	return flags
+}
+
 // Compile makes the content for some platforms, of the checkout at root, in dir, which must be empty and
-// stay there for as long as the content is used. version is what the commands call themselves.
-func Compile(ctx context.Context, root, dir, version string, platforms []v1.Platform) (Content, error) {
+// stay there for as long as the content is used.
+func Compile(ctx context.Context, root, dir string, build Build, platforms []v1.Platform) (Content, error) {
 	shared := filepath.Join(dir, "shared")
 	if err := share(ctx, root, shared); err != nil {
 		return Content{}, err
@@ -42,7 +55,7 @@ func Compile(ctx context.Context, root, dir, version string, platforms []v1.Plat
 	c := Content{Shared: os.DirFS(shared), Commands: map[string]fs.FS{}}
 	for _, p := range platforms {
 		out := filepath.Join(dir, p.OS+"-"+p.Architecture)
-		args := []string{"build", "-trimpath", "-buildvcs=false", "-ldflags", ldflags(version), "-o", out + string(filepath.Separator)}
+		args := []string{"build", "-trimpath", "-buildvcs=false", "-ldflags", build.ldflags(), "-o", out + string(filepath.Separator)}
 		for _, name := range commands {
 			args = append(args, "./cmd/"+name)
 		}
@@ -52,10 +65,6 @@ func Compile(ctx context.Context, root, dir, version string, platforms []v1.Plat
 		c.Commands[p.String()] = os.DirFS(out)
 	}
 	return c, nil
-}
-
-func ldflags(version string) string {
-	return "-s -w -X github.com/bottlerocket-os/bottlerocket-update-operator/pkg/telemetry.Version=" + version
 }
 
 // share makes what is the same on every platform.

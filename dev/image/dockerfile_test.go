@@ -65,7 +65,7 @@ func readDockerfile(t *testing.T) dockerfile {
 
 // Both images hold the same bytes only if they are compiled by the same words.
 func TestDockerfileCompilesLikeThis(t *testing.T) {
-	want := `go build -trimpath -buildvcs=false -ldflags "` + ldflags("$VERSION") + `"`
+	want := `go build -trimpath -buildvcs=false -ldflags "` + Build{"$VERSION", "$COMMIT", "$DATE"}.ldflags() + `"`
 	got := strings.Join(strings.Fields(readDockerfile(t).text), " ")
 	assert.Assert(t, strings.Contains(got, want), want)
 }

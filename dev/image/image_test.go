@@ -31,7 +31,7 @@ func TestImage(t *testing.T) {
 	}
 	root, err := controlplane.Root()
 	assert.NilError(t, err)
-	content, err := Compile(context.Background(), root, t.TempDir(), "v0.0.0-test", Platforms)
+	content, err := Compile(context.Background(), root, t.TempDir(), Build{"v0.0.0-test", "0123456789ab", "2026-11-23T10:00:00Z"}, Platforms)
 	assert.NilError(t, err)
 	made, err := Index(content)
 	assert.NilError(t, err)
@@ -92,7 +92,7 @@ func checkImage(t *testing.T, p v1.Platform, image v1.Image) {
 			assert.NilError(t, os.WriteFile(program, binary.content, 0o700))
 			said, err := exec.Command(program, "-version").Output()
 			assert.NilError(t, err)
-			assert.Equal(t, string(said), name+" v0.0.0-test\n")
+			assert.Equal(t, string(said), name+" v0.0.0-test (commit 0123456789ab, 2026-11-23T10:00:00Z)\n")
 		}
 	}
 	assert.Assert(t, len(linked) > 10)

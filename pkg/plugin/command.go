@@ -44,7 +44,7 @@ func (p *plugin) command() *cobra.Command {
 		Long: "Show what the Bottlerocket update operator does with the nodes, what it would do next and why not more, and pause, resume or\n" +
 			"retry it; and clean up after it.",
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl bottlerocket"},
-		Version:       telemetry.Version,
+		Version:       telemetry.Build(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
@@ -56,6 +56,7 @@ func (p *plugin) command() *cobra.Command {
 	})
 	// cobra would take -v for it, which kubectl's own commands have for something else.
 	root.Flags().Bool("version", false, "Print the version and exit")
+	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	p.flags.AddFlags(root.PersistentFlags())
 	root.PersistentFlags().Lookup("namespace").Usage = "The namespace that the operator runs in"
 	root.AddCommand(p.statusCommand(), p.planCommand(), p.historyCommand(), p.pauseCommand(), p.resumeCommand(), p.retryCommand(),

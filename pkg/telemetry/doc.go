@@ -5,5 +5,5 @@
 // Each package registers its own metrics.
 //
 // It promises that no client can hold its server's connections and answers without limit, and that its only global
-// state is Version and, after RedirectKlog, klog's logger.
+// state is the build and, after RedirectKlog, klog's logger.
 package telemetry

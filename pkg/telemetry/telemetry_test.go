@@ -120,7 +120,7 @@ func TestServe(t *testing.T) {
 	assert.Equal(t, status, 404)
 	status, body = get(t, "http://"+addr+"/metrics")
 	assert.Equal(t, status, 200)
-	assert.Assert(t, strings.Contains(body, `bottlerocket_update_build_info{component="test"`), body)
+	assert.Assert(t, strings.Contains(body, `bottlerocket_update_build_info{commit="`+telemetry.Commit+`",component="test"`), body)
 	end()
 }
 

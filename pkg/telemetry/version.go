@@ -1,29 +1,64 @@
 package telemetry
 
 import (
+	"cmp"
 	"runtime"
 	"runtime/debug"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Version is the build's version, set by the linker: -ldflags "-X <this package>.Version=1.0.0". It is "unknown" if
-// neither that nor the build information has one.
-var Version = ""
+// The build, set by the linker: -ldflags "-X <this package>.Version=v2.0.0 -X <this package>.Commit=..."; what that
+// leaves out is taken from the build information, which Go writes where it builds a checkout.
+var (
+	// Version is the git tag, or what git describe makes of it; "unknown" if nothing has one.
+	Version string
+	// Commit is the hash of the source's commit, and Date when that was committed, in RFC 3339; empty if nothing has one.
+	Commit, Date string
+)
 
 func init() {
-	if Version == "" {
-		Version = fromBuildInfo(debug.ReadBuildInfo())
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		info = &debug.BuildInfo{}
 	}
+	version, commit, date := fromBuildInfo(info)
+	Version, Commit, Date = cmp.Or(Version, version), cmp.Or(Commit, commit), cmp.Or(Date, date)
+	Commit = Commit[:min(len(Commit), shortCommit)]
 }
 
-const unknown = "unknown"
+const (
+	unknown = "unknown"
+	// shortCommit is how many digits of a hash are unambiguous, and read by people.
+	shortCommit = 12
+)
 
-func fromBuildInfo(info *debug.BuildInfo, ok bool) string {
-	if !ok || info.Main.Version == "" || info.Main.Version == "(devel)" {
-		return unknown
+func fromBuildInfo(info *debug.BuildInfo) (version, commit, date string) {
+	version = info.Main.Version
+	if version == "" || version == "(devel)" {
+		version = unknown
 	}
-	return info.Main.Version
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			commit = s.Value
+		case "vcs.time":
+			date = s.Value
+		}
+	}
+	return version, commit, date
+}
+
+// Build returns what -version says after the program's name: v2.0.0 (commit 0123456789ab, 2026-11-23T10:00:00Z). It is
+// the version alone where the commit is not known.
+func Build() string {
+	switch {
+	case Commit == "":
+		return Version
+	case Date == "":
+		return Version + " (commit " + Commit + ")"
+	}
+	return Version + " (commit " + Commit + ", " + Date + ")"
 }
 
 // Namespace begins the name of every metric of the operator.
@@ -35,7 +70,7 @@ func RegisterBuildInfo(r prometheus.Registerer, component string) {
 		Namespace:   Namespace,
 		Name:        "build_info",
 		Help:        "Always 1; the labels are the component and its build.",
-		ConstLabels: prometheus.Labels{"component": component, "version": Version, "go_version": runtime.Version()},
+		ConstLabels: prometheus.Labels{"component": component, "version": Version, "commit": Commit, "go_version": runtime.Version()},
 	})
 	g.Set(1)
 	r.MustRegister(g)

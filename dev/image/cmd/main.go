@@ -17,13 +17,16 @@ import (
 
 func main() {
 	fs := flag.NewFlagSet("image", flag.ExitOnError)
-	version := fs.String("version", "unknown", "what the build calls itself")
+	var build image.Build
+	fs.StringVar(&build.Version, "version", "unknown", "what the build calls itself")
+	fs.StringVar(&build.Commit, "commit", "", "the source's commit")
+	fs.StringVar(&build.Date, "date", "", "when that was committed, in RFC 3339")
 	name := fs.String("name", "bottlerocket-update-operator:dev", "what the image is called in the archive")
 	platforms := fs.String("platforms", "linux/amd64,linux/arm64", "platforms to build for")
 	out := fs.String("out", "bin/image.tar", "the archive")
 	_ = fs.Parse(os.Args[1:])
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	err := run(ctx, *version, *name, *platforms, *out)
+	err := run(ctx, build, *name, *platforms, *out)
 	interrupted := ctx.Err() != nil
 	stop()
 	switch {
@@ -36,7 +39,7 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, version, name, list, out string) error {
+func run(ctx context.Context, build image.Build, name, list, out string) error {
 	called, err := image.ParseReference(name)
 	if err != nil {
 		return err
@@ -54,7 +57,7 @@ func run(ctx context.Context, version, name, list, out string) error {
 	if err != nil {
 		return err
 	}
-	content, err := image.Compile(ctx, root, dir, version, platforms)
+	content, err := image.Compile(ctx, root, dir, build, platforms)
 	if err != nil {
 		return err
 	}
