@@ -27,18 +27,23 @@ type Objects struct {
 func ReadObjects(ctx context.Context, client kubernetes.Interface, namespace, agentSelector string) (*Objects, error) {
 	o := &Objects{}
 	var reading errgroup.Group
-	reading.Go(func() error { return o.readNodes(ctx, client) })
+	reading.Go(func() (err error) {
+		o.Nodes, err = ReadNodes(ctx, client)
+		return err
+	})
 	reading.Go(func() error { return o.readAgents(ctx, client, namespace, agentSelector) })
 	return o, reading.Wait()
 }
 
-func (o *Objects) readNodes(ctx context.Context, client kubernetes.Interface) error {
+// ReadNodes is ReadObjects of the nodes alone.
+func ReadNodes(ctx context.Context, client kubernetes.Interface) ([]*corev1.Node, error) {
+	var nodes []*corev1.Node
 	_, err := inPages(ctx, readSize, metav1.ListOptions{}, client.CoreV1().Nodes().List, func(page *corev1.NodeList) {
 		for i := range page.Items {
-			o.Nodes = append(o.Nodes, stripNode(&page.Items[i]))
+			nodes = append(nodes, stripNode(&page.Items[i]))
 		}
 	})
-	return errors.Wrap(err, "listing nodes")
+	return nodes, errors.Wrap(err, "listing nodes")
 }
 
 func (o *Objects) readAgents(ctx context.Context, client kubernetes.Interface, namespace, selector string) error {

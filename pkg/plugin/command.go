@@ -41,8 +41,8 @@ func (p *plugin) command() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "kubectl-bottlerocket",
 		Short: "Show and steer the updates of Bottlerocket nodes",
-		Long: "Show what the Bottlerocket update operator does with the nodes, what it would do next and why not more, and pause, resume or\n" +
-			"retry it; and clean up after it.",
+		Long: "Show what the Bottlerocket update operator does with the nodes, what it would do next and why not more, and enroll nodes,\n" +
+			"pause, resume or retry it; and clean up after it.",
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl bottlerocket"},
 		Version:       telemetry.Build(),
 		SilenceErrors: true,
@@ -59,7 +59,7 @@ func (p *plugin) command() *cobra.Command {
 	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	p.flags.AddFlags(root.PersistentFlags())
 	root.PersistentFlags().Lookup("namespace").Usage = "The namespace that the operator runs in"
-	root.AddCommand(p.statusCommand(), p.planCommand(), p.historyCommand(), p.pauseCommand(), p.resumeCommand(), p.retryCommand(),
+	root.AddCommand(p.enrollCommand(), p.statusCommand(), p.planCommand(), p.historyCommand(), p.pauseCommand(), p.resumeCommand(), p.retryCommand(),
 		p.acknowledgeCommand(), p.cleanCommand())
 	return root
 }

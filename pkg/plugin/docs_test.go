@@ -139,7 +139,8 @@ func TestDocumentedRights(t *testing.T) {
 		assert.Assert(t, !strings.Contains(got.errs, "forbidden"), got.errs)
 	}
 	c.watching(t, "--as", looks)()
-	for _, line := range []string{"pause a --reason x", "pause --reason x", "pause --reason y", "resume", "resume a", "retry a", "acknowledge " + v2, "acknowledge " + v1} {
+	c.node(host{name: "new", notLabelled: true, noAgent: true, osImage: "Bottlerocket OS 1.50.0 (aws-k8s-1.36)"})
+	for _, line := range []string{"enroll new --yes", "pause a --reason x", "pause --reason x", "pause --reason y", "resume", "resume a", "retry a", "acknowledge " + v2, "acknowledge " + v1} {
 		got := c.run(append(strings.Fields(line), "--as", looks)...)
 		// To resume what isn't paused needs no right.
 		if !strings.HasPrefix(line, "resume") {

@@ -65,6 +65,8 @@ type host struct {
 	name   string
 	labels map[string]string
 	marks  marker.Marks
+	// osImage is what the kubelet says if it isn't Bottlerocket's.
+	osImage string
 	// annotations are what marks don't hold, and notLabelled, notReady, cordoned and noAgent what isn't usual.
 	annotations                              map[marker.Key]string
 	notLabelled, notReady, cordoned, noAgent bool
@@ -101,6 +103,9 @@ func (c *cluster) node(h host) {
 	}
 	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready, LastTransitionTime: metav1.NewTime(noon.Add(-time.Hour))}}
 	n.Status.NodeInfo.BootID, n.Status.NodeInfo.OSImage = h.marks.Report.BootID, "Bottlerocket OS "+h.marks.Report.Current+" (aws-k8s-1.36)"
+	if h.osImage != "" {
+		n.Status.NodeInfo.OSImage = h.osImage
+	}
 	_, err = c.client.CoreV1().Nodes().UpdateStatus(ctx, n, metav1.UpdateOptions{})
 	assert.NilError(c.t, err)
 	if !h.noAgent {
