@@ -30,6 +30,11 @@ RUN mkdir -p /out/bin /out/licenses && \
 COPY COPYRIGHT LICENSE-APACHE LICENSE-MIT ./
 RUN sh dev/licences.sh /out/licenses
 
+# The unit tests, for `make container-test`: no other stage needs this one.
+FROM build AS test
+COPY . .
+RUN go test -short ./cmd/... ./pkg/...
+
 FROM scratch
 COPY --from=build /out/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
 COPY --from=build /out/licenses /licenses

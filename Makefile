@@ -181,7 +181,8 @@ container: ## Build the image IMAGE with docker
 	$(DOCKER) build --build-arg VERSION=$(VERSION) --build-arg COMMIT=$(COMMIT) --build-arg DATE=$(DATE) -t $(IMAGE) .
 
 .PHONY: container-test
-container-test: container ## Build the image and try both commands in it
+container-test: container ## Build the image, try both commands in it, and run the unit tests where it is built
+	$(DOCKER) build --target test .
 	@set -e; \
 	for command in $(COMMANDS); do \
 	  said=$$($(DOCKER) run --rm --read-only --cap-drop ALL --network none --entrypoint /$$command $(IMAGE) -version); \
