@@ -37,13 +37,14 @@ func holes() []hole {
 	add("update-operator-controller",
 		[3]string{"size(variables.said) == 0", "true", "an answer forged"},
 		[3]string{"(variables.agents + ['bottlerocket.aws/retry']).filter(k, k in variables.has && ", "variables.agents.filter(k, k in variables.has && ", "a retry forged"},
-		[3]string{"(variables.own + variables.agents).exists(o, o in variables.has)", "false", "a report removed by itself"},
+		[3]string{"&& (variables.own + variables.agents).exists(o, o in variables.has)", "&& false", "a report removed by itself"},
 		[3]string{"'bottlerocket.aws/failure' in variables.has)", "false)", "a retry removed, and the failure left"},
 		[3]string{"size(bytes(variables.has[k])) > 128", "false", "a mark that could not have stood there"},
 		[3]string{"size(variables.labels) == 0", "true", "a label changed"},
 		[3]string{"? [] : ['(one beside more than 1000)']) : (variables.hasLabels.filter", "? [] : []) : (variables.hasLabels.filter", "a label among many"},
 		[3]string{"variables.hadLabels.filter(k, !(k in variables.hasLabels))", "[]", "our own label removed"},
 	)
+	add("update-operator-controller", labelHoles()...)
 	add(evictionPolicy,
 		[3]string{"variables.options.?preconditions.?uid.hasValue()", "true", "a pod evicted by its name alone"},
 		[3]string{"variables.options.?gracePeriodSeconds.orValue(1) > 0", "true", "a pod evicted at once"},

@@ -33,6 +33,7 @@ const (
 	wallNode      = "walled"
 	wallPod       = "walled"
 	crowdedNode   = "crowded"
+	autoLabelled  = "bottlerocket.aws/auto-labelled"
 )
 
 // wallPolicies are the names of the admission policies in the order of the manifest, and whose account each holds.
@@ -65,7 +66,7 @@ func TestWallKnowsAllKeys(t *testing.T) {
 		want     []string
 	}{
 		{0, "known", names(marker.WriterAgent)},
-		{1, "own", names(marker.WriterController)}, {1, "agents", names(marker.WriterAgent)}, {1, "marks", marker.AutoscalerMarks()},
+		{1, "own", slices.DeleteFunc(names(marker.WriterController), func(k string) bool { return k == autoLabelled })}, {1, "agents", names(marker.WriterAgent)}, {1, "marks", marker.AutoscalerMarks()},
 	} {
 		got := listed(o.Policies[list.policy], list.variable)
 		slices.Sort(list.want)
@@ -225,6 +226,7 @@ func (w *wall) fill(t *testing.T) {
 	labels[string(marker.KeyInterfaceVersion)] = label
 	_, err = w.admin.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: crowdedNode, Labels: labels, Annotations: many}}, metav1.CreateOptions{})
 	assert.NilError(t, err)
+	w.fillNewcomers(t)
 	pod, err := w.admin.CoreV1().Pods(metav1.NamespaceDefault).Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: wallPod},
 		Spec: corev1.PodSpec{NodeName: wallNode, Containers: []corev1.Container{{Name: "app", Image: "app"}}}}, metav1.CreateOptions{})
 	assert.NilError(t, err)
