@@ -29,6 +29,12 @@ left() {
 	"$kubectl" get nodes -o go-template='{{range .items}}{{$name := .metadata.name}}{{with .metadata.annotations}}{{if or (index . "bottlerocket.aws/intent-id") (index . "bottlerocket.aws/protocol")}}{{$name}}{{with index . "bottlerocket.aws/waiting-for"}} {{printf "%.400q" .}}{{end}}{{"\n"}}{{end}}{{end}}{{end}}'
 }
 
+# Nodes with the mark by which a controller whose policy has autoLabel knows that they were in its care. It goes last: a
+# controller that still runs would label them again.
+remembered() {
+	"$kubectl" get nodes -o jsonpath='{range .items[?(@.metadata.annotations.bottlerocket\.aws/auto-labelled)]}{.metadata.name}{" "}{end}'
+}
+
 # Each is a command of its own, so that one that fails ends the script and isn't taken for "none".
 marked=$(left)
 managed=$(labelled)
@@ -78,7 +84,11 @@ for pod in $pods; do
 	"$kubectl" -n bottlerocket-plans patch "$pod" --type=merge -p '{"metadata":{"finalizers":null}}'
 done
 if [ -n "$remove" ]; then
-	exec sh -c "$remove"
+	sh -c "$remove"
+else
+	# What has this label is needed when components/plans/plans.yaml is applied again: it says why.
+	"$kubectl" delete --ignore-not-found -l '!bottlerocket.aws/keep' -f update-operator.yaml -f components/force-drain/force-drain.yaml -f components/grace-period/grace-period.yaml -f components/plans/plans.yaml
 fi
-# What has this label is needed when components/plans/plans.yaml is applied again: it says why.
-"$kubectl" delete --ignore-not-found -l '!bottlerocket.aws/keep' -f update-operator.yaml -f components/force-drain/force-drain.yaml -f components/grace-period/grace-period.yaml -f components/plans/plans.yaml
+nodes=$(remembered)
+# shellcheck disable=SC2086 # names of nodes, each a word
+[ -z "$nodes" ] || "$kubectl" annotate node $nodes bottlerocket.aws/auto-labelled- >/dev/null

@@ -32,6 +32,7 @@ case "$*" in
 	head -n 1 nodes | tr ',' '\n'
 	if [ "$(wc -l <nodes)" -gt 1 ]; then sed 1d nodes >next && mv next nodes; fi
 	exit ;;
+*jsonpath*) ;;
 *) printf '%s\n' "$*" >>calls ;;
 esac
 case "$*" in
@@ -121,6 +122,15 @@ func TestUndeployOtherForms(t *testing.T) {
 	}
 }
 
+// The marks of autoLabel go, and last: a controller that still runs would label the nodes again.
+func TestUndeployForgetsWhatWasLabelled(t *testing.T) {
+	out, asked, err := undeploying(t, there+"*jsonpath*auto-labelled*) printf 'a b ' ;;\n", "\n")
+	assert.NilError(t, err, out)
+	n := len(asked)
+	assert.Equal(t, asked[n-2], deletion)
+	assert.Equal(t, asked[n-1], "annotate node a b bottlerocket.aws/auto-labelled-")
+}
+
 // An API server that doesn't answer isn't one that has no nodes left.
 func TestUndeployDeletesNothingUnseen(t *testing.T) {
 	for _, question := range []string{"*'get nodes -l'*", "*'get deployment'*", "'label node'*", "*'get pods'*"} {
@@ -162,4 +172,15 @@ func TestUndeployIsAsDocumented(t *testing.T) {
 			assert.Equal(t, object.GetName(), strings.Fields(names)[i])
 		}
 	}
+}
+
+// What undeploy asks a real API server for is the nodes with the mark of autoLabel, and no others.
+func TestUndeployFindsWhatWasLabelled(t *testing.T) {
+	w := newPlane(t, Namespace)
+	w.fill(t)
+	query := regexp.MustCompile(`jsonpath='(.*auto-labelled.*)'`).FindStringSubmatch(page(t, "dev/undeploy.sh"))
+	assert.Assert(t, query != nil)
+	out, err := exec.CommandContext(t.Context(), w.cp.Binaries().Kubectl, "--kubeconfig", w.cp.Kubeconfig(), "get", "nodes", "-o", "jsonpath="+query[1]).CombinedOutput()
+	assert.NilError(t, err, "%s", out)
+	assert.Equal(t, string(out), returner+" ")
 }

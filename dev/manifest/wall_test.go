@@ -33,7 +33,7 @@ const (
 	wallNode      = "walled"
 	wallPod       = "walled"
 	crowdedNode   = "crowded"
-	autoLabelled  = "bottlerocket.aws/auto-labelled"
+	autoLabelled  = string(marker.KeyAutoLabelled)
 )
 
 // wallPolicies are the names of the admission policies in the order of the manifest, and whose account each holds.

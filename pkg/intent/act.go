@@ -53,6 +53,8 @@ const (
 	ActNote Act = "Note"
 	// ActRelease frees the slot of a node that is gone, or that is not disrupted any more.
 	ActRelease Act = "Release"
+	// ActLabel puts a node that was never labelled into the operator's care, because the policy says so.
+	ActLabel Act = "Label"
 )
 
 // Transition is one line of the table of acts.

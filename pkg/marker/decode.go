@@ -77,6 +77,9 @@ func Decode(annotations map[string]string) (Marks, []Problem) {
 		m.Waiting = &Waiting{Reason: Clip(reason, maxToken), Message: Clip(message, MaxMessage)}
 	}
 	m.HookID = d.token2(KeyHookID)
+	if v, ok := annotations[string(KeyAutoLabelled)]; ok {
+		m.AutoLabelled = &v
+	}
 	return m, d.problems
 }
 

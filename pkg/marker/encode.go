@@ -52,6 +52,9 @@ func Encode(m Marks) map[Key]string {
 	if m.HookID != "" {
 		out[KeyHookID] = m.HookID
 	}
+	if m.AutoLabelled != nil {
+		out[KeyAutoLabelled] = *m.AutoLabelled
+	}
 	return out
 }
 

@@ -97,6 +97,20 @@ func TestDiff(t *testing.T) {
 	}
 }
 
+// That a node was labelled by autoLabel is kept as it stands through every write of the controller's, whatever was written
+// there: it must not be labelled again (issue 19).
+func TestAutoLabelledIsKept(t *testing.T) {
+	for _, value := range []string{"2026-09-20T10:05:00Z", "", strings.Repeat("long ", 100), "two\nlines"} {
+		stands := map[string]string{string(KeyAutoLabelled): value}
+		m, problems := Decode(stands)
+		assert.Equal(t, len(problems), 0)
+		assert.Assert(t, m.AutoLabelled != nil)
+		assert.Equal(t, len(Diff(stands, Encode(m), WriterController)), 0)
+	}
+	m, _ := Decode(nil)
+	assert.Assert(t, m.AutoLabelled == nil)
+}
+
 // Nothing is written of marks that say nothing.
 func TestEncodeNothing(t *testing.T) {
 	assert.Equal(t, len(Encode(Marks{})), 0)

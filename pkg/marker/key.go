@@ -30,6 +30,7 @@ const (
 	KeyPlan          Key = Prefix + "plan"
 	KeyPlanTemplate  Key = Prefix + "plan-template"
 	KeyPlanDone      Key = Prefix + "plan-done"
+	KeyAutoLabelled  Key = Prefix + "auto-labelled"
 
 	KeyActiveID         Key = Prefix + "active-id"
 	KeyActionState      Key = Prefix + "action-state"
@@ -71,7 +72,7 @@ type Entry struct {
 }
 
 var table = []Entry{
-	{KeyInterfaceVersion, KindLabel, WriterUser, "`2.0.0` (the Update API) lets the operator update the node; `1.0.0`, as for the 0.1.x operator, means the same; `plan`: the plans of the policy do"},
+	{KeyInterfaceVersion, KindLabel, WriterUser, "`2.0.0` (the Update API) lets the operator update the node; `1.0.0`, as for the 0.1.x operator, means the same; `plan`: the plans of the policy do. With `autoLabel` in the policy the controller sets `2.0.0` once, on nodes that have neither label"},
 	{KeyPlatformVersion, KindLabel, WriterUser, "`1.0.0`: an older name of that label; if both are there, `updater-interface-version` counts"},
 	{KeyPaused, KindAnnotation, WriterUser, "present: nothing starts on this node, and it is uncordoned if it has not begun to reboot; the value is shown as the reason"},
 	{KeyRetry, KindAnnotation, WriterUser, "present: forget this node's failure, and undo an update on the host that its Node does not tell of (`AnotherUpdater`); the controller removes it together with the failure"},
@@ -89,6 +90,7 @@ var table = []Entry{
 	{KeyPlan, KindAnnotation, WriterController, "JSON, during an attempt of a plan: its name and digest, its proof, its effect, what is drained, its deadline"},
 	{KeyPlanTemplate, KindAnnotation, WriterController, "the PodTemplate of which the runner makes one pod for this intent; absent where the intent has none"},
 	{KeyPlanDone, KindAnnotation, WriterController, "JSON: by plan, the digest of the content that the node has"},
+	{KeyAutoLabelled, KindAnnotation, WriterController, "when the controller labelled the node by `autoLabel`, or let go of it while that was on: it is never labelled so again. The controller never changes or removes it"},
 	{KeyActiveID, KindAnnotation, WriterAgent, "the intent that the agent worked on last"},
 	{KeyActionState, KindAnnotation, WriterAgent, "its answer: `busy`, `ready`, `error`"},
 	{KeyReason, KindAnnotation, WriterAgent, "why the answer is what it is, where the controller acts on that: `AnotherUpdater`, `UnrequestedActivation`, `InterfaceUnsupported`, `RepositoryUnavailable`, and of a plan `PodFailed`, `NoEffect`, `PodRefused`, `Interrupted`; absent otherwise"},

@@ -233,6 +233,9 @@ type Marks struct {
 	Plan *Plan
 	// PlanDone are the digests of the content that the node has, by plan.
 	PlanDone map[string]string
+	// AutoLabelled is the value as it stands, for what counts is that it is there: the node is not labelled by autoLabel.
+	// Nil if it isn't.
+	AutoLabelled *string
 	// Paused and Retry are the user's.
 	Paused       bool
 	PausedReason string

@@ -112,28 +112,23 @@ type Change struct {
 	Marks           marker.Marks
 	// Unschedulable is nil if spec.unschedulable stays as it is.
 	Unschedulable *bool
-	// Labels and Annotations are marks for load balancers and autoscalers: a value to set, or nil to delete. No
-	// bottlerocket.aws key is among them.
+	// Labels and Annotations are marks for load balancers and autoscalers: a value to set, or nil to delete. The one
+	// bottlerocket.aws key among them is the label that ActLabel sets.
 	Labels, Annotations map[string]*string
 	// DropRetry removes the user's wish that this step fulfils.
 	DropRetry bool
 	// EndsAttempt: the last attempt of the node's history ends by it.
 	EndsAttempt bool `json:"-"`
-	// RemoveAll removes every annotation of the operator, the agent's too.
+	// RemoveAll removes the agent's annotations too. Marks have none of the controller's then, but for AutoLabelled.
 	RemoveAll bool
 }
 
 // Diff returns what c changes of the annotations that stand on its node: a value to set, or nil to delete.
 func (c *Change) Diff(stands map[string]string) map[marker.Key]*string {
 	diff := map[marker.Key]*string{}
+	maps.Copy(diff, marker.Diff(stands, marker.Encode(c.Marks), marker.WriterController))
 	if c.RemoveAll {
-		for k := range stands {
-			if marker.Owns(marker.WriterController, k) || marker.Owns(marker.WriterAgent, k) {
-				diff[marker.Key(k)] = nil
-			}
-		}
-	} else {
-		maps.Copy(diff, marker.Diff(stands, marker.Encode(c.Marks), marker.WriterController))
+		maps.Copy(diff, marker.Diff(stands, nil, marker.WriterAgent))
 	}
 	if c.DropRetry {
 		diff[marker.KeyRetry] = nil

@@ -115,6 +115,8 @@ func TestDiff(t *testing.T) {
 	assert.DeepEqual(t, got, map[marker.Key]*string{marker.KeyIntentID: nil, marker.KeyBootID: nil})
 	got = (&plan.Change{Marks: marker.Marks{HookID: "h"}}).Diff(stands)
 	assert.DeepEqual(t, got, map[marker.Key]*string{marker.KeyIntentID: nil, marker.KeyHookID: new("h")})
+	labelled := (&plan.Change{RemoveAll: true, Marks: marker.Marks{AutoLabelled: new("then")}}).Diff(stands)
+	assert.DeepEqual(t, labelled, map[marker.Key]*string{marker.KeyIntentID: nil, marker.KeyBootID: nil, marker.KeyAutoLabelled: new("then")})
 	got = (&plan.Change{RemoveAll: true, DropRetry: true}).Diff(nil)
 	assert.DeepEqual(t, got, map[marker.Key]*string{marker.KeyRetry: nil})
 }

@@ -171,6 +171,7 @@ const (
 	ReasonClockCorrected    Reason = "ClockCorrected"
 	ReasonSlotUnused        Reason = "SlotUnused"
 	ReasonNodeGone          Reason = "NodeGone"
+	ReasonAutoLabelled      Reason = "AutoLabelled"
 )
 
 var reasons = []Reason{
@@ -187,6 +188,7 @@ var reasons = []Reason{
 	ReasonUpdated, ReasonVerified, ReasonSoakRestarted, ReasonResetDone, ReasonAlreadyOnTarget, ReasonOfferWithdrawn,
 	ReasonStagingFailed, ReasonStagingDeadline, ReasonDrainDeadline, ReasonEvictionRefused, ReasonVolumesDeadline, ReasonHookFailed, ReasonAgentLost, ReasonRebootDeadline, ReasonRebootFailed,
 	ReasonRolledBack, ReasonWorkloadsNotReady, ReasonPodFailed, ReasonPodRefused, ReasonInterrupted, ReasonUncordonedByUser, ReasonRetryWanted, ReasonClockCorrected, ReasonSlotUnused, ReasonNodeGone,
+	ReasonAutoLabelled,
 }
 
 // Reasons is the closed list.

@@ -115,7 +115,7 @@ func (w *Work) Did(ok bool) {
 		w.record = false
 		if !ok {
 			w.take = nil
-			w.drop(func(s Step) bool { return s.TakesSlot || s.Act == intent.ActStage })
+			w.drop(func(s Step) bool { return s.TakesSlot || s.Act == intent.ActStage || s.Act == intent.ActLabel })
 		}
 	case TaskTakeSlots:
 		w.take = nil

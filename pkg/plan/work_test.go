@@ -81,19 +81,20 @@ func TestOrderOfTheWork(t *testing.T) {
 		{Node: "f", UID: "uid-f", Act: intent.ActCordon, Change: &plan.Change{}, TakesSlot: true},
 		{Node: "g", UID: "uid-g", Act: intent.ActStage, Change: &plan.Change{}},
 		{Node: "h", UID: "uid-h", Act: intent.ActFinish, Change: &plan.Change{}, FreesSlot: true},
+		{Node: "i", UID: "uid-i", Act: intent.ActLabel, Change: &plan.Change{}},
 	}}
-	all := []string{"record the policy", "take slots f", "write a", "look b", "write b", "look ahead c", "drain d", "check e", "write f", "write g", "write h",
+	all := []string{"record the policy", "take slots f", "write a", "look b", "write b", "look ahead c", "drain d", "check e", "write f", "write g", "write h", "write i",
 		"free slots uid-a uid-h", "record versions 1.2.0 of 1.1.0 1.2.0", "ask for alerts"}
 	without := func(unwanted ...string) []string {
 		return slices.DeleteFunc(slices.Clone(all), func(s string) bool { return slices.Contains(unwanted, s) })
 	}
 	assert.DeepEqual(t, carryOut(p), all)
-	assert.DeepEqual(t, carryOut(p, plan.TaskRecordPolicy), without("take slots f", "write f", "write g"))
+	assert.DeepEqual(t, carryOut(p, plan.TaskRecordPolicy), without("take slots f", "write f", "write g", "write i"))
 	assert.DeepEqual(t, carryOut(p, plan.TaskTakeSlots), without("write f"))
 	assert.DeepEqual(t, carryOut(p, plan.TaskLook), without("write b"))
 	assert.DeepEqual(t, carryOut(p, plan.TaskWrite), without("free slots uid-a uid-h"))
 	assert.DeepEqual(t, carryOut(p, plan.TaskLookAhead, plan.TaskDrain, plan.TaskCheck, plan.TaskFreeSlots, plan.TaskRecordVersions, plan.TaskAskAlerts), all)
-	assert.Equal(t, len(p.Steps), 8, "the plan stays as it is")
+	assert.Equal(t, len(p.Steps), 9, "the plan stays as it is")
 	assert.Equal(t, len(carryOut(plan.Plan{})), 0)
 }
 

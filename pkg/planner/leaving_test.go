@@ -55,8 +55,9 @@ func TestTakeBack(t *testing.T) {
 			c := lifecycle.Clean(&n)
 			assert.DeepEqual(t, c.Unschedulable, tc.want)
 			assert.Assert(t, c.RemoveAll && c.ResourceVersion == n.ResourceVersion)
-			diff := c.Diff(map[string]string{string(marker.KeyIntentID): "i1", string(marker.KeyBootID): "b1", string(marker.KeyPaused): "x", "example.com/x": "y"})
-			assert.DeepEqual(t, diff, map[marker.Key]*string{marker.KeyIntentID: nil, marker.KeyBootID: nil})
+			diff := c.Diff(map[string]string{string(marker.KeyIntentID): "i1", string(marker.KeyBootID): "b1", string(marker.KeyPaused): "x", "example.com/x": "y",
+				string(marker.KeyAutoLabelled): "x"})
+			assert.DeepEqual(t, diff, map[marker.Key]*string{marker.KeyIntentID: nil, marker.KeyBootID: nil, marker.KeyAutoLabelled: nil})
 		})
 	}
 }

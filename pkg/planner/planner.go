@@ -22,6 +22,7 @@ func Plan(s fleet.Snapshot, set policy.Settings) plan.Plan {
 	}
 	p.start()
 	p.freeGone()
+	p.label()
 	p.stopVersions()
 	p.out.PolicyProblem, p.out.AdmissionProblem = s.PolicyProblem, s.AdmissionProblem
 	p.out.RecordPolicy = s.PolicyUnrecorded && s.SlotsProblem == ""

@@ -103,7 +103,8 @@ func (v *survey) join() {
 		_, slot := v.Slots[n.UID]
 		g := v.groupOf(n)
 		m := member{group: g, View: lifecycle.View{
-			Node: n, Now: v.Now, Settings: &v.set, Rules: g.scope.Rules(), Slot: slot, Alone: n.Leaving == "" && v.staying == 1}}
+			Node: n, Now: v.Now, Settings: &v.set, Rules: g.scope.Rules(), Slot: slot, Alone: n.Leaving == "" && v.staying == 1,
+			AutoLabels: v.set.AutoLabel || v.PolicyProblem != ""}}
 		if v.wishes != nil {
 			m.Wish = v.wishes[i]
 		}

@@ -80,8 +80,8 @@ type enrolment struct {
 	left string
 }
 
-// enrolmentOf decides on one node.
-func enrolmentOf(n *corev1.Node) enrolment {
+// enrolmentOf decides on one node. A node that was in care and was taken out of it comes back only if it is named.
+func enrolmentOf(n *corev1.Node, named bool) enrolment {
 	for _, key := range []marker.Key{marker.KeyInterfaceVersion, marker.KeyPlatformVersion} {
 		if value, there := n.Labels[string(key)]; there {
 			return enrolment{n, fmt.Sprintf("it has the label %s=%s", key, value)}
@@ -89,6 +89,9 @@ func enrolmentOf(n *corev1.Node) enrolment {
 	}
 	if fleet.OSVersion(n.Status.NodeInfo.OSImage) == "" {
 		return enrolment{n, "it does not run Bottlerocket"}
+	}
+	if _, left := n.Annotations[string(marker.KeyAutoLabelled)]; left && !named {
+		return enrolment{n, fmt.Sprintf("it has the annotation %s, so its label was removed; name the node to label it again", marker.KeyAutoLabelled)}
 	}
 	return enrolment{node: n}
 }
@@ -134,7 +137,7 @@ func (p *plugin) enroll(ctx context.Context, o *enrollOptions, names []string) e
 			return err
 		}
 	}
-	return p.label(ctx, client, o, label)
+	return p.label(ctx, client, o, label, len(names) > 0)
 }
 
 // choose returns the nodes that are asked for, sorted by name. One that is named and can't be labelled is an error.
@@ -142,7 +145,7 @@ func (o *enrollOptions) choose(all []*corev1.Node, names []string) ([]enrolment,
 	var chosen []enrolment
 	for _, n := range all {
 		if o.labels.Matches(labels.Set(n.Labels)) && (len(names) == 0 || slices.Contains(names, n.Name)) {
-			chosen = append(chosen, enrolmentOf(n))
+			chosen = append(chosen, enrolmentOf(n, len(names) > 0))
 		}
 	}
 	for _, name := range names {
@@ -174,14 +177,14 @@ func (p *plugin) confirm(question string) error {
 }
 
 // label labels nodes, some at the same time. One that fails does not stop it, but is an error at the end.
-func (p *plugin) label(ctx context.Context, client kubernetes.Interface, o *enrollOptions, nodes []*corev1.Node) error {
+func (p *plugin) label(ctx context.Context, client kubernetes.Interface, o *enrollOptions, nodes []*corev1.Node, named bool) error {
 	var said sync.Mutex
 	failed := 0
 	var writing errgroup.Group
 	writing.SetLimit(enrollAtOnce)
 	for _, n := range nodes {
 		writing.Go(func() error {
-			left, err := o.labelOne(ctx, client, n)
+			left, err := o.labelOne(ctx, client, n, named)
 			said.Lock()
 			defer said.Unlock()
 			switch {
@@ -207,14 +210,14 @@ func (p *plugin) label(ctx context.Context, client kubernetes.Interface, o *enro
 
 // labelOne labels a node as it was read. If something wrote to it since, it is read and decided on again, so that a
 // label which was set meanwhile stays as it is.
-func (o *enrollOptions) labelOne(ctx context.Context, client kubernetes.Interface, n *corev1.Node) (left string, err error) {
+func (o *enrollOptions) labelOne(ctx context.Context, client kubernetes.Interface, n *corev1.Node, named bool) (left string, err error) {
 	name, fresh := n.Name, true
 	err = retry.RetryOnConflict(retry.DefaultBackoff, func() (err error) {
 		if !fresh {
 			if n, err = readNode(ctx, client, name); err != nil {
 				return err
 			}
-			if left = enrolmentOf(n).left; left != "" {
+			if left = enrolmentOf(n, named).left; left != "" {
 				return nil
 			}
 		}

@@ -29,11 +29,12 @@ func fresh(name string) host {
 // part 5).
 func TestEnroll(t *testing.T) {
 	c := newCluster(t)
-	windows, first, odd := fresh("windows"), fresh("first"), fresh("odd")
+	windows, first, odd, out := fresh("windows"), fresh("first"), fresh("odd"), fresh("out")
+	out.annotations = map[marker.Key]string{marker.KeyAutoLabelled: "2026-01-01T12:00:00Z"}
 	windows.osImage = "Windows Server 2022 Datacenter"
 	first.labels = map[string]string{string(marker.KeyPlatformVersion): "1.0.0"}
 	odd.labels = map[string]string{string(marker.KeyInterfaceVersion): "none"}
-	for _, h := range []host{fresh("a"), fresh("b"), windows, first, odd} {
+	for _, h := range []host{fresh("a"), fresh("b"), windows, first, odd, out} {
 		c.node(h)
 	}
 	table := strings.Join([]string{
@@ -42,6 +43,7 @@ func TestEnroll(t *testing.T) {
 		"b         Bottlerocket OS 1.50.0 (aws-k8s-1.36)   labelled",
 		"first     Bottlerocket OS 1.50.0 (aws-k8s-1.36)   left: it has the label bottlerocket.aws/platform-version=1.0.0",
 		"odd       Bottlerocket OS 1.50.0 (aws-k8s-1.36)   left: it has the label bottlerocket.aws/updater-interface-version=none",
+		"out       Bottlerocket OS 1.50.0 (aws-k8s-1.36)   left: it has the annotation bottlerocket.aws/auto-labelled, so its label was removed; name the node to label it again",
 		"windows   Windows Server 2022 Datacenter          left: it does not run Bottlerocket",
 		""}, "\n")
 	lines := func(s said) (string, []string) {
@@ -82,6 +84,7 @@ func TestEnroll(t *testing.T) {
 		v, _ := c.label(node, marker.KeyInterfaceVersion)
 		assert.Equal(t, v, want, node)
 	}
+	assert.Assert(t, strings.HasSuffix(c.run("enroll", "out", "-y").out, "node/out labelled\n"))
 	got = c.run("enroll")
 	assert.Equal(t, got.errs, "There is nothing to label\n")
 	assert.Equal(t, len(writes(got)), 0)

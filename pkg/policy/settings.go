@@ -32,6 +32,8 @@ type Settings struct {
 	// MaxFailed is on how many nodes a version may fail, or on which share of the fleet, before nothing starts
 	// for it any more. Default 3.
 	MaxFailed Limit `yaml:"maxFailed"`
+	// AutoLabel: the controller labels nodes that run Bottlerocket and were never labelled. Default false.
+	AutoLabel bool `yaml:"autoLabel"`
 	// SingleNode is what becomes of the only node of a cluster. Default never.
 	SingleNode SingleNode `yaml:"singleNode" words:"never,allow"`
 	// Alerts are those that keep everything from starting.

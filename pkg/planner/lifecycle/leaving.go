@@ -25,7 +25,12 @@ func leaving(in *Input) Next {
 	if !in.Marked() && in.Slot && in.freedByLook() {
 		return in.releaseFenced()
 	}
-	return in.do(intent.ActLeave, plan.ReasonLabelRemoved, "the label is gone: what the operator changed on the node is undone", in.leave(true)).freeing(in.Slot)
+	c := in.leave(true)
+	if c.Marks.AutoLabelled = in.Marks.AutoLabelled; in.AutoLabels && c.Marks.AutoLabelled == nil {
+		// A user took the label off, which autoLabel must not put on again.
+		c.Marks.AutoLabelled = in.stamp()
+	}
+	return in.do(intent.ActLeave, plan.ReasonLabelRemoved, "the label is gone: what the operator changed on the node is undone", c).freeing(in.Slot)
 }
 
 // Clean returns the change that removes all that is the operator's from a node and undoes what the record of its

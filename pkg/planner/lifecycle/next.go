@@ -119,7 +119,7 @@ func (v *View) stay(r plan.Reason, m plan.Message) Next {
 // always safe. So does one that the step would write to while writes to it fail.
 func (v *View) do(act intent.Act, r plan.Reason, message string, c *change) Next {
 	phase := v.Phase()
-	if act != intent.ActLeave && act != intent.ActRelease {
+	if act != intent.ActLeave && act != intent.ActRelease && act != intent.ActLabel {
 		if _, err := intent.Lookup(act, phase); err != nil {
 			return v.stay(r, plan.Text(err.Error()))
 		}
