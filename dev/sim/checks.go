@@ -76,8 +76,9 @@ type watched struct {
 	begun map[string]bool
 	// failed are intents that were answered with an error.
 	failed map[string]bool
-	// left: the node was taken out of the operator's care at some time.
-	left bool
+	// left: the node was taken out of the operator's care at some time. unlabelled: a user did that by removing the label
+	// from a node that showed that it was in that care.
+	left, unlabelled bool
 }
 
 func (c *checks) of(n *corev1.Node) *watched {
@@ -229,6 +230,7 @@ func (c *checks) node(actor string, controller bool, before, after *corev1.Node)
 	}
 	c.of(after).left = c.of(after).left || !labelled(after)
 	c.othersMarked(actor, controller, before, after)
+	c.labels(actor, controller, before, after)
 	c.outage(actor, controller, before, after)
 	c.blame(before, after)
 	w.hooked(before, after)

@@ -51,7 +51,7 @@ func (k *cluster) register(m *machine) {
 		return
 	}
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: m.nodeName, Labels: map[string]string{}}}
-	if m.labelled {
+	if m.labelled && !m.comesUnlabelled() {
 		n.Labels[string(marker.KeyInterfaceVersion)] = m.interfaceLabel()
 	}
 	maps.Copy(n.Labels, m.labels)

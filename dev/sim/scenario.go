@@ -125,6 +125,7 @@ func Generate(seed uint64) Scenario {
 	s.surround(rand.New(rand.NewPCG(seed, 5)))
 	s.unwrite(rand.New(rand.NewPCG(seed, 6)))
 	s.plan(rand.New(rand.NewPCG(seed, 7)))
+	s.enrol(rand.New(rand.NewPCG(seed, 8)))
 	slices.SortStableFunc(s.Faults, func(a, b Fault) int { return int(a.At - b.At) })
 	return s
 }
