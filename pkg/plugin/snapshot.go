@@ -56,7 +56,7 @@ func cared(n *fleet.Node) bool { return n.Labelled() || n.Marked() }
 func (s *snapshot) status(n *fleet.Node) Status {
 	m := &n.Marks
 	out := Status{
-		printed: kind("Status"), Node: n.Name, Phase: n.Phase(), Version: m.Report.Current, Target: target(n), Since: since(n), WaitingFor: waitingFor(n, s.now),
+		printed: kind("Status"), Node: n.Name, Phase: n.Phase(), Version: m.Report.Current, Target: target(n), attempt: m.Intent.Target, Since: since(n), WaitingFor: waitingFor(n, s.now),
 		Ready: n.Ready, Cordoned: n.Unschedulable, OSVersion: n.OSVersion, BootID: n.BootID, AgentReady: n.AgentReady,
 		Answer: m.Report.Answer(m.Intent.ID), Message: m.Report.Message, Failure: m.Failure,
 	}

@@ -37,6 +37,8 @@ type Status struct {
 	// Version is the one that runs, Target the one that the node goes to or is offered.
 	Version string `json:"version,omitempty"`
 	Target  string `json:"target,omitempty"`
+	// attempt is the version that the controller has asked of the node; empty while it only is offered one.
+	attempt string
 	// Since is when the phase began.
 	Since time.Time `json:"since,omitzero"`
 	// WaitingFor is empty where only the plan knows.
@@ -190,7 +192,7 @@ func phases(items []Status) string {
 func (o *statusOptions) header() []string {
 	h := []string{"NODE", "GROUP", "PHASE", "VERSION", "TARGET", "SINCE"}
 	if o.wide() {
-		h = append(h, "READY", "CORDONED", "OS-VERSION", "BOOT", "FAILURES", "RETRY-AFTER", "MESSAGE")
+		h = append(h, "TARGET-VERSION", "TARGET-STATE", "READY", "CORDONED", "OS-VERSION", "BOOT", "FAILURES", "RETRY-AFTER", "MESSAGE")
 	}
 	return append(h, "WAITING-FOR")
 }
@@ -206,9 +208,32 @@ func (o *statusOptions) row(now time.Time, s *Status) []string {
 				after = moment(f.RetryAfter)
 			}
 		}
-		r = append(r, yes(s.Ready), yes(s.Cordoned), s.OSVersion, boot, failures, after, s.Message)
+		r = append(r, marker.ShortVersion(s.attempt), string(targetState(s.Phase)), yes(s.Ready), yes(s.Cordoned), s.OSVersion, boot, failures, after, s.Message)
 	}
 	return append(r, s.WaitingFor.String())
+}
+
+// targetState is the phase that a node reaches once what was asked of it, or what the controller does to it, is done: its
+// own if that is nothing. Users of Brupop know it as the target state.
+func targetState(p intent.Phase) intent.Phase {
+	switch p {
+	case intent.PhaseStaging:
+		return intent.PhaseStaged
+	case intent.PhaseDraining:
+		return intent.PhaseRebooting
+	case intent.PhaseRebooting, intent.PhaseLost:
+		return intent.PhaseReturning
+	case intent.PhaseReturning:
+		return intent.PhaseVerifying
+	case intent.PhaseVerifying:
+		return intent.PhaseUpToDate
+	case intent.PhaseNew, intent.PhaseResetting:
+		return intent.PhaseWaiting
+	case intent.PhaseWaiting, intent.PhaseUpToDate, intent.PhaseStaged:
+		return p
+	case intent.PhaseUnreadable:
+	}
+	return ""
 }
 
 func yes(b bool) string {
