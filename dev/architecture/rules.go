@@ -41,6 +41,8 @@ var places = map[string]place{
 	"pkg/authorizer/rule": {layer: layerPure, beside: []string{"pkg/plain", "pkg/marker"}},
 	"pkg/runner/next":     {layer: layerPure, beside: []string{"pkg/marker", "pkg/fleet"}},
 
+	"pkg/preflight": {layer: layerPure, beside: []string{"pkg/plain", "pkg/marker", "pkg/fleet", "pkg/policy"}},
+
 	"pkg/connlimit": {layer: layerPure},
 	"pkg/telemetry": {layer: layerEdge},
 	"pkg/alert":     {layer: layerEdge},
@@ -62,7 +64,7 @@ var places = map[string]place{
 
 // pure are the packages that decide. They get all they know as values.
 var pure = []string{"pkg/plain", "pkg/marker", "pkg/intent", "pkg/fleet", "pkg/policy", "pkg/plan", "pkg/notice", "pkg/planner", "pkg/agent/next",
-	"pkg/authorizer/rule", "pkg/runner/next"}
+	"pkg/authorizer/rule", "pkg/runner/next", "pkg/preflight"}
 
 // pureImports is all that a pure package may import beside other pure ones.
 var pureImports = []string{

@@ -59,7 +59,7 @@ func (p *plugin) command() *cobra.Command {
 	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	p.flags.AddFlags(root.PersistentFlags())
 	root.PersistentFlags().Lookup("namespace").Usage = "The namespace that the operator runs in"
-	root.AddCommand(p.enrollCommand(), p.statusCommand(), p.planCommand(), p.historyCommand(), p.pauseCommand(), p.resumeCommand(), p.retryCommand(),
+	root.AddCommand(p.checkCommand(), p.enrollCommand(), p.statusCommand(), p.planCommand(), p.historyCommand(), p.pauseCommand(), p.resumeCommand(), p.retryCommand(),
 		p.acknowledgeCommand(), p.cleanCommand())
 	return root
 }
@@ -101,6 +101,10 @@ func (p *plugin) client() (kubernetes.Interface, error) {
 	if err != nil {
 		return nil, err
 	}
+	return newClient(c)
+}
+
+func newClient(c *rest.Config) (kubernetes.Interface, error) {
 	// Half the time that the same nodes take as JSON.
 	c.ContentType = "application/vnd.kubernetes.protobuf"
 	c.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"

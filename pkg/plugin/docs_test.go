@@ -22,6 +22,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/preflight"
 )
 
 const page = "../../docs/kubectl-plugin.md"
@@ -57,7 +58,7 @@ func TestDocs(t *testing.T) {
 		var b strings.Builder
 		b.WriteString("| kind | fields |\n|---|---|\n")
 		for _, v := range []any{
-			StatusList{}, Status{}, WaitingFor{}, marker.Failure{}, Plan{}, plan.Step{}, plan.Decision{}, plan.Usage{}, plan.Group{}, plan.Window{}, plan.StoppedVersion{}, History{}, Attempt{}} {
+			Check{}, preflight.Finding{}, StatusList{}, Status{}, WaitingFor{}, marker.Failure{}, Plan{}, plan.Step{}, plan.Decision{}, plan.Usage{}, plan.Group{}, plan.Window{}, plan.StoppedVersion{}, History{}, Attempt{}} {
 			of := reflect.TypeOf(v)
 			name := of.Name()
 			if _, is := of.FieldByName("printed"); !is {
@@ -100,13 +101,13 @@ func fields(of reflect.Type) []string {
 	return out
 }
 
-// rights are the page's roles: to look, to steer and to clean.
+// rights are the page's roles: to look, to steer, to clean and to check.
 func rights(t *testing.T) []string {
 	t.Helper()
 	content, err := os.ReadFile(page)
 	assert.NilError(t, err)
 	blocks := strings.Split(string(content), "```yaml\n")[1:]
-	assert.Equal(t, len(blocks), 3)
+	assert.Equal(t, len(blocks), 4)
 	return blocks
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/pkg/errors"
@@ -16,7 +17,7 @@ import (
 const completer = "kubectl_complete-bottlerocket"
 
 // Run is the process but for its exit, with args as the system gives them, the program's name first. It returns the
-// status, as kubectl's: 1 whatever is wrong.
+// status, as kubectl's: 1 whatever is wrong, but of a check that can't be made, 2.
 func Run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) int {
 	return newPlugin(genericiooptions.IOStreams{In: in, Out: out, ErrOut: errOut}).run(ctx, arguments(args))
 }
@@ -32,15 +33,20 @@ func arguments(args []string) []string {
 func (p *plugin) run(ctx context.Context, args []string) int {
 	c := p.command()
 	c.SetArgs(args)
-	err := c.ExecuteContext(ctx)
+	ran, err := c.ExecuteContextC(ctx)
 	var several mistakes
 	switch {
 	case err == nil:
 		return 0
+	case errors.Is(err, errFailed):
+		return 1
 	case errors.As(err, &several):
 		fmt.Fprintf(p.ErrOut, "error: %v\n", several)
 	default:
 		fmt.Fprintf(p.ErrOut, "error: %s\n", line(err.Error()))
+	}
+	if status, err := strconv.Atoi(ran.Annotations[statusOfErrors]); err == nil {
+		return status
 	}
 	return 1
 }
