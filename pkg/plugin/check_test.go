@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"math/big"
+	"net/http"
 	"os/exec"
 	"slices"
 	"strings"
@@ -29,6 +30,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/preflight"
@@ -43,6 +45,8 @@ type installation struct {
 	client     kubernetes.Interface
 	kubeconfig string
 	kubectlBin string
+	// through answers instead of the API server where it is not nil.
+	through func(http.RoundTripper) http.RoundTripper
 }
 
 const manifestPath = "../../update-operator.yaml"
@@ -50,7 +54,7 @@ const manifestPath = "../../update-operator.yaml"
 // kubectl runs the real one.
 func (in *installation) kubectl(stdin string, args ...string) {
 	in.t.Helper()
-	cmd := exec.CommandContext(in.t.Context(), in.kubectlBin, append([]string{"--kubeconfig", in.kubeconfig}, args...)...)
+	cmd := exec.Command(in.kubectlBin, append([]string{"--kubeconfig", in.kubeconfig}, args...)...)
 	cmd.Stdin = strings.NewReader(stdin)
 	out, err := cmd.CombinedOutput()
 	assert.NilError(in.t, err, "%s", out)
@@ -189,6 +193,12 @@ func (in *installation) run(args ...string) said {
 	in.t.Helper()
 	var out, errs bytes.Buffer
 	p := newPlugin(genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errs})
+	if in.through != nil {
+		p.flags.WrapConfigFn = func(c *rest.Config) *rest.Config {
+			c.Wrap(in.through)
+			return c
+		}
+	}
 	status := p.run(in.t.Context(), append([]string{"--kubeconfig", in.kubeconfig}, args...))
 	return said{out: out.String(), errs: errs.String(), status: status}
 }
@@ -217,7 +227,7 @@ func (in *installation) check(args ...string) (map[preflight.Check][]preflight.F
 func TestCheckNamesWhatIsBroken(t *testing.T) {
 	in := newInstallation(t)
 	began := time.Now()
-	found, got := in.check()
+	found, got := in.check("-n", "not-there-yet")
 	assert.Equal(t, got.status, 0, got.out)
 	for _, c := range []preflight.Check{preflight.CheckNamespace, preflight.CheckController, preflight.CheckAgents, preflight.CheckCertificate, preflight.CheckAdmission} {
 		assert.Equal(t, found[c][0].Verdict, preflight.VerdictAbsent, "%+v", found[c])

@@ -222,7 +222,10 @@ func (g *gathering) configs(ctx context.Context) {
 	if there {
 		set, wrong := decodePolicy(config)
 		if policy.Settings = set; wrong != nil {
-			policy.Mistakes = file.Lines(wrong)
+			// A mistake quotes what stands there, and that may be an address with a key in it.
+			for _, mistake := range file.Lines(wrong) {
+				policy.Mistakes = append(policy.Mistakes, scrub(mistake))
+			}
 		}
 	}
 	g.s.Policy = readOf(policy, err)
