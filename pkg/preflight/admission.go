@@ -28,8 +28,8 @@ var walls = []string{"update-operator-proxy", "update-operator-controller", "upd
 var planWalls = []string{"update-operator-runner", "update-operator-runner-pods", "update-operator-runner-templates", "update-operator-runner-intents",
 	"update-operator-runner-plans", "update-operator-runner-creations"}
 
-// Walls returns the names of the admission policies of update-operator.yaml, and of components/plans/plans.yaml with plans. Each
-// has a binding of the same name.
+// Walls returns the names of the admission policies of update-operator.yaml, and with plans of those of
+// components/plans/plans.yaml. Each has a binding of the same name.
 func Walls(plans bool) []string {
 	if plans {
 		return slices.Concat(walls, planWalls)
