@@ -20,10 +20,11 @@ import (
 )
 
 // make undeploy in the middle of a rollout leaves every Node as it was before the operator came, to the byte but for
-// its status, resourceVersion and managedFields (S5), and nothing of the operator in the cluster. Installed again, it
-// goes on.
+// its status, resourceVersion and managedFields (S5), and nothing of the operator in the cluster, also where the policy
+// has the controller label nodes. Installed again, it goes on.
 func TestUndeployedDuringARollout(t *testing.T) {
 	w := inWorld(t)
+	w.letLabel(t)
 	from := time.Now()
 	w.release(t)
 	assert.NilError(t, simcluster.Await(t.Context(), "a node is out of service", bound, func() (bool, error) {
@@ -54,6 +55,35 @@ func TestUndeployedDuringARollout(t *testing.T) {
 
 	assert.NilError(t, w.Install(t.Context()))
 	assert.NilError(t, w.Label(t.Context()))
+}
+
+// letLabel has the controller label a node, under its account and past the admission policies (issue 19, part 5).
+func (w *world) letLabel(t *testing.T) {
+	t.Helper()
+	var name string
+	for name = range w.before {
+		break
+	}
+	until := func(what string, is func(n *corev1.Node) bool) {
+		t.Helper()
+		assert.NilError(t, simcluster.Await(t.Context(), what, bound, func() (bool, error) {
+			n, err := w.Client.CoreV1().Nodes().Get(t.Context(), name, metav1.GetOptions{})
+			return err == nil && is(n), err
+		}))
+	}
+	_, err := w.Kubectl(t.Context(), "label", "node", name, string(marker.KeyInterfaceVersion)+"-")
+	assert.NilError(t, err)
+	until("the node is let go", func(n *corev1.Node) bool { return bare(n) == w.before[name] })
+	w.setPolicy(t, quick+"autoLabel: true\n")
+	until("the controller has labelled the node", func(n *corev1.Node) bool {
+		m, _ := marker.Decode(n.Annotations)
+		return n.Labels[string(marker.KeyInterfaceVersion)] == "2.0.0" && m.AutoLabelled != nil && m.Intent.ID != ""
+	})
+	assert.NilError(t, simcluster.Await(t.Context(), "an Event says so", bound, func() (bool, error) {
+		events, err := w.Client.CoreV1().Events(metav1.NamespaceDefault).List(t.Context(), metav1.ListOptions{FieldSelector: "reason=AutoLabelled,involvedObject.name=" + name})
+		return err == nil && len(events.Items) == 1, err
+	}))
+	assert.NilError(t, w.awaitRest(t.Context()))
 }
 
 // undeploy runs the script of make undeploy.
