@@ -213,8 +213,8 @@ func (o *statusOptions) row(now time.Time, s *Status) []string {
 	return append(r, s.WaitingFor.String())
 }
 
-// targetState is the phase that a node reaches once what was asked of it, or what the controller does to it, is done: its
-// own if that is nothing. Users of Brupop know it as the target state.
+// targetState is the phase that a node reaches once what was asked of it, or what the controller does to it, is done:
+// its own if that is nothing. Users of Brupop know it as the target state.
 func targetState(p intent.Phase) intent.Phase {
 	switch p {
 	case intent.PhaseStaging:
