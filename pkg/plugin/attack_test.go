@@ -48,7 +48,7 @@ func (c *cluster) hostile() []string {
 func TestAttackTerminal(t *testing.T) {
 	c := newCluster(t)
 	names := c.hostile()
-	lines := []string{"status", "status -o wide", "status -o json", "status -o yaml", "plan", "plan -o wide", "plan -o json", "plan -o yaml",
+	lines := []string{"check", "check -o json", "check -o yaml", "status", "status -o wide", "status -o json", "status -o yaml", "plan", "plan -o wide", "plan -o json", "plan -o yaml",
 		"clean --all --dry-run", "clean --all --dry-run --force unreadable", "acknowledge 9.9.9", "__complete acknowledge ", "__complete history ", "__complete status "}
 	for _, n := range names {
 		lines = append(lines, "history "+n, "history -o yaml "+n, "pause --reason x "+n, "retry --dry-run "+n, "resume --dry-run "+n)
@@ -62,6 +62,9 @@ func TestAttackTerminal(t *testing.T) {
 		assert.NilError(t, hostile.Obeyed(got.errs), "%s", args)
 		if strings.HasSuffix(args, "-o json") {
 			assert.Assert(t, json.Valid([]byte(got.out)), "%s", args)
+		}
+		if strings.HasPrefix(args, "check") {
+			assert.Assert(t, strings.Contains(got.out, "Annotations"), "%s", args)
 		}
 		if strings.HasPrefix(args, "status") || strings.HasPrefix(args, "plan") {
 			for _, n := range names {
@@ -95,7 +98,7 @@ func TestAttackAnswers(t *testing.T) {
 				return &http.Response{StatusCode: 422, Header: http.Header{"Content-Type": {"application/json"}, "Warning": {`299 - "` + word + `"`}},
 					Body: io.NopCloser(bytes.NewReader(body)), Request: r}, err
 			})
-			for _, args := range [][]string{{"status"}, {"status", "-o", "wide"}, {"status", "-o", "json"}, {"status", "-o", "yaml"}, {"plan"}, {"plan", "-o", "wide"}, {"plan", "-o", "json"},
+			for _, args := range [][]string{{"check"}, {"check", "-o", "json"}, {"check", "-o", "yaml"}, {"status"}, {"status", "-o", "wide"}, {"status", "-o", "json"}, {"status", "-o", "yaml"}, {"plan"}, {"plan", "-o", "wide"}, {"plan", "-o", "json"},
 				{"plan", "-o", "yaml"}, {"plan", "--policy", "-"}, {"history", "a"}, {"history", word}, {"pause", "a", "--reason", "x"}, {"pause", "--reason", "x", "--dry-run"}, {"clean", "a"}, {"clean", "a", "--force", "controller", "--dry-run"},
 				{"retry", "a"}, {"acknowledge", "9.9.9"}, {"status", word}, {word}} {
 				c.leader = leads

@@ -47,7 +47,7 @@ func (p *plugin) supportBundle(ctx context.Context, o *bundleOptions) error {
 		o.file = "bottlerocket-support-" + p.now().UTC().Format("20060102T150405Z") + ".tar.gz"
 	}
 	if _, err := os.Lstat(o.file); err == nil && !o.force {
-		return errors.Errorf("%q exists: give another name by --output, or --force to write it again", o.file)
+		return exists(o.file)
 	}
 	b, err := p.bundle(ctx)
 	if err != nil {
@@ -87,13 +87,17 @@ func (p *plugin) bundle(ctx context.Context) (*bundle, error) {
 	if err != nil {
 		return nil, err
 	}
-	client, err := p.client()
+	config, err := p.bounded()
 	if err != nil {
 		return nil, err
 	}
-	meta, err := p.metadataClient()
+	client, err := newClient(config)
 	if err != nil {
 		return nil, err
+	}
+	meta, err := metadata.NewForConfig(config)
+	if err != nil {
+		return nil, errors.Wrap(err, "making a client of the API server")
 	}
 	ctx, cancel := context.WithTimeout(ctx, bundleWithin)
 	defer cancel()
@@ -141,6 +145,10 @@ func (b *bundle) lacks(path string, err error) {
 	}
 }
 
+func exists(path string) error {
+	return errors.Errorf("%q exists: give another name by --output, or --force to write it again", path)
+}
+
 // writeFile writes a file as a whole or not at all, for its owner alone to read. Without force it never takes the
 // place of one that exists.
 func writeFile(path string, content []byte, force bool) (err error) {
@@ -164,8 +172,12 @@ func writeFile(path string, content []byte, force bool) (err error) {
 	}
 	// A link, unlike a rename, fails where something stands.
 	err = os.Link(file.Name(), path)
+	if _, wrong := os.Lstat(path); err != nil && errors.Is(wrong, fs.ErrNotExist) {
+		// Not every file system has links.
+		err = os.Rename(file.Name(), path)
+	}
 	if errors.Is(err, fs.ErrExist) {
-		return errors.Errorf("%q exists: give another name by --output, or --force to write it again", path)
+		return exists(path)
 	}
 	return errors.Wrap(err, "writing the archive")
 }

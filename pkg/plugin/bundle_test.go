@@ -89,6 +89,9 @@ func TestSupportBundle(t *testing.T) {
 	assert.NilError(t, err)
 	assert.Equal(t, info.Mode(), os.FileMode(0o600))
 	files := unpacked(t, file)
+	for name, text := range files {
+		assert.Assert(t, !strings.Contains(text, "\x1b"), name)
+	}
 	for where, secret := range planted {
 		for name, text := range files {
 			assert.Assert(t, !strings.Contains(text, secret), "%s is in %s", where, name)
@@ -181,7 +184,7 @@ func (in *installation) logs(next http.RoundTripper) http.RoundTripper {
 		"token " + planted["a JSON web token in a log"] + " was refused", "-----BEGIN RSA PRIVATE KEY-----", planted["a private key in a log"], "-----END RSA PRIVATE KEY-----",
 		`{"key":"-----BEGIN PRIVATE KEY-----\n` + planted["a private key in one line"] + `\n-----END PRIVATE KEY-----\n"}`,
 		`{"db_password": "` + planted["a password in JSON in a log"] + `","x":1}`, `{"msg":"{\"password\":\"` + planted["a password in JSON in JSON"] + `\"}"}`,
-		`password="` + planted["a password with blanks"] + `"`, "aws " + planted["an AWS key in a log"], "post https://hooks.example.com/services/T0/B0/" + planted["a webhook in a log"],
+		`password="` + planted["a password with blanks"] + `"`, "aws " + planted["an AWS key in a log"], "a terminal \x1b[2J obeys", "post https://hooks.example.com/services/T0/B0/" + planted["a webhook in a log"],
 		"the last line"}, "\n")
 	return roundTrip(func(r *http.Request) (*http.Response, error) {
 		answer := func(text string) (*http.Response, error) {

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/pkg/errors"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plain"
 )
 
 // top is the folder in the archive.
@@ -29,11 +31,16 @@ func (b *bundle) archive(made time.Time) ([]byte, error) {
 	zipped := gzip.NewWriter(&out)
 	archive := tar.NewWriter(zipped)
 	for _, path := range slices.Sorted(maps.Keys(b.files)) {
-		header := &tar.Header{Name: top + path, Mode: 0o600, Size: int64(len(b.files[path])), ModTime: made.Truncate(time.Second), Format: tar.FormatPAX}
+		body, err := printable(path, b.files[path])
+		if err != nil {
+			return nil, err
+		}
+		header := &tar.Header{Name: top + path, Mode: 0o600, Size: int64(len(body)), ModTime: made.Truncate(time.Second),
+			Format: tar.FormatPAX}
 		if err := archive.WriteHeader(header); err != nil {
 			return nil, errors.Wrap(err, "making the archive")
 		}
-		if _, err := archive.Write(b.files[path]); err != nil {
+		if _, err := archive.Write(body); err != nil {
 			return nil, errors.Wrap(err, "making the archive")
 		}
 	}
@@ -41,6 +48,17 @@ func (b *bundle) archive(made time.Time) ([]byte, error) {
 		return nil, errors.Wrap(err, "making the archive")
 	}
 	err := zipped.Close()
+	return out.Bytes(), errors.Wrap(err, "making the archive")
+}
+
+// printable returns a file as a terminal may show it: a log may hold anything.
+func printable(path string, body []byte) ([]byte, error) {
+	var out bytes.Buffer
+	to := plain.Text(&out)
+	if strings.HasSuffix(path, ".json") {
+		to = plain.JSON(&out)
+	}
+	_, err := to.Write(body)
 	return out.Bytes(), errors.Wrap(err, "making the archive")
 }
 

@@ -5,8 +5,10 @@ import (
 	"context"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 
+	"github.com/pkg/errors"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -25,8 +27,8 @@ import (
 const (
 	// maxNodes, maxEvents and maxBudgets limit how many objects are in an archive.
 	maxNodes, maxEvents, maxBudgets = 10_000, 5_000, 5_000
-	// maxAgents is of how many agents the logs are read, those that aren't Ready first.
-	maxAgents = 20
+	// maxLogs is of how many pods the logs are read: controllers, proxies and runner first, then agents that aren't Ready.
+	maxLogs = 30
 	// tailOf is how many lines of a log are read, logOf how many bytes at most, and logsInAll of all logs together.
 	tailOf, logOf, logsInAll = 5_000, 1 << 20, 32 << 20
 	// metricsOf is how many bytes of a pod's metrics are read.
@@ -203,13 +205,14 @@ func (b *bundle) readSecretNames(ctx context.Context) {
 	b.object(path, "the names of the Secrets in the operator's namespace", names)
 }
 
-// readLogs reads the end of the logs of controllers, proxies and runner, and of some agents, those that aren't Ready
-// first; and the metrics of the former.
+// readLogs reads the end of the logs of some pods, and the metrics of controllers, proxies and runner.
 func (b *bundle) readLogs(ctx context.Context, pods []corev1.Pod) {
-	component := func(p *corev1.Pod) string { return p.Labels[componentLabel] }
+	central := func(p *corev1.Pod) bool {
+		return slices.Contains([]string{preflight.Controller, preflight.Proxy, preflight.Runner}, p.Labels[componentLabel])
+	}
 	rank := func(p *corev1.Pod) int {
 		switch {
-		case component(p) != preflight.Agent:
+		case central(p):
 			return 0
 		case !podReady(p):
 			return 1
@@ -217,15 +220,13 @@ func (b *bundle) readLogs(ctx context.Context, pods []corev1.Pod) {
 		return 2
 	}
 	slices.SortStableFunc(pods, func(x, y corev1.Pod) int { return rank(&x) - rank(&y) })
-	agents := 0
+	if len(pods) > maxLogs {
+		b.unread = append(b.unread, "logs: those of "+strconv.Itoa(len(pods)-maxLogs)+" pods, more than are read")
+		pods = pods[:maxLogs]
+	}
 	for i := range pods {
 		p := &pods[i]
-		if component(p) == preflight.Agent {
-			if agents++; agents > maxAgents {
-				b.unread = append(b.unread, "logs: of more agents than are read")
-				return
-			}
-		} else if podReady(p) {
+		if central(p) && podReady(p) {
 			b.readMetrics(ctx, p)
 		}
 		for _, c := range p.Status.ContainerStatuses {
@@ -237,19 +238,22 @@ func (b *bundle) readLogs(ctx context.Context, pods []corev1.Pod) {
 	}
 }
 
+// fileName is the name of an object as that of a file, whatever the API server says.
+func fileName(name string) string {
+	return strings.NewReplacer("/", "_", "\\", "_", "..", "_").Replace(line(name))
+}
+
 func (b *bundle) readLog(ctx context.Context, pod, container string, previous bool) {
-	path, about := "logs/"+pod+"/"+container+".log", "the end of its log"
+	path, about := "logs/"+fileName(pod)+"/"+fileName(container)+".log", "the end of its log"
 	if previous {
-		path, about = "logs/"+pod+"/"+container+".previous.log", "the end of the log of the container before"
+		path, about = "logs/"+fileName(pod)+"/"+fileName(container)+".previous.log", "the end of the log of the container before"
 	}
 	if b.size >= logsInAll {
 		b.unread = append(b.unread, path+": the logs are too large in all")
 		return
 	}
-	body, err := within(ctx, func(ctx context.Context) ([]byte, error) {
-		return b.client.CoreV1().Pods(b.namespace).GetLogs(pod, &corev1.PodLogOptions{Container: container, Previous: previous,
-			TailLines: ptr.To(int64(tailOf)), LimitBytes: ptr.To(int64(logOf))}).DoRaw(ctx)
-	})
+	body, err := b.client.CoreV1().Pods(b.namespace).GetLogs(pod, &corev1.PodLogOptions{Container: container, Previous: previous,
+		TailLines: ptr.To(int64(tailOf)), LimitBytes: ptr.To(int64(logOf))}).DoRaw(ctx)
 	if err != nil {
 		b.lacks(path, refusedTo("get", "pods/log", err))
 		return
@@ -260,17 +264,17 @@ func (b *bundle) readLog(ctx context.Context, pod, container string, previous bo
 }
 
 func (b *bundle) readMetrics(ctx context.Context, p *corev1.Pod) {
-	path := "metrics/" + p.Name + ".txt"
-	body, err := within(ctx, func(ctx context.Context) ([]byte, error) {
-		stream, err := b.client.CoreV1().RESTClient().Get().Namespace(b.namespace).Resource("pods").Name(p.Name + ":8080").SubResource("proxy").Suffix("metrics").Stream(ctx)
-		if err != nil {
-			return nil, err
-		}
-		defer stream.Close()
-		return io.ReadAll(io.LimitReader(stream, metricsOf))
-	})
+	path := "metrics/" + fileName(p.Name) + ".txt"
+	stream, err := b.client.CoreV1().RESTClient().Get().Namespace(b.namespace).Resource("pods").Name(p.Name + ":8080").
+		SubResource("proxy").Suffix("metrics").Stream(ctx)
 	if err != nil {
 		b.lacks(path, refusedTo("get", "pods/proxy", err))
+		return
+	}
+	defer stream.Close()
+	body, err := io.ReadAll(io.LimitReader(stream, metricsOf))
+	if err != nil {
+		b.lacks(path, errors.Wrap(err, "reading it"))
 		return
 	}
 	b.text(path, "its metrics", body)

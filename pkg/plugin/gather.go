@@ -14,13 +14,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/preflight"
 )
 
 const (
-	// lookWithin bounds a whole look at a cluster, requestWithin one request of it: an API server may hang.
+	// lookWithin bounds a whole look at a cluster, and requestWithin one request of it unless the user says
+	// --request-timeout: an API server may hang.
 	lookWithin, requestWithin = 3 * time.Minute, 20 * time.Second
 	// pageOf is how many objects are asked for at a time, and pages how many times at most of one kind: 200,000 pods.
 	pageOf, pages = 500, 400
@@ -41,7 +43,7 @@ type gathering struct {
 func (p *plugin) gather(ctx context.Context) (*preflight.Snapshot, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookWithin)
 	defer cancel()
-	config, err := p.config()
+	config, err := p.bounded()
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +59,7 @@ func (p *plugin) gather(ctx context.Context) (*preflight.Snapshot, error) {
 	}
 	g := &gathering{client: client, metadata: meta, namespace: p.namespace(),
 		s: &preflight.Snapshot{Namespace: p.namespace(), PlansNamespace: kube.PlansNamespace}}
-	if err := g.version(ctx); err != nil {
+	if err := g.version(ctx, config.Timeout); err != nil {
 		return nil, err
 	}
 	g.s.Clock = clock.read()
@@ -77,6 +79,15 @@ func (p *plugin) gather(ctx context.Context) (*preflight.Snapshot, error) {
 	return g.s, ctxErr(ctx)
 }
 
+// bounded says how to reach the API server where many requests are made, and none may hang.
+func (p *plugin) bounded() (*rest.Config, error) {
+	c, err := p.config()
+	if err == nil && c.Timeout == 0 {
+		c.Timeout = requestWithin
+	}
+	return c, err
+}
+
 // ctxErr is an error if a user ended the look; a deadline only leaves parts unknown.
 func ctxErr(ctx context.Context) error {
 	if errors.Is(ctx.Err(), context.Canceled) {
@@ -94,13 +105,11 @@ func together(all ...func()) {
 }
 
 // version asks for the API server's version: a request that every user may make.
-func (g *gathering) version(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, requestWithin)
-	defer cancel()
+func (g *gathering) version(ctx context.Context, patience time.Duration) error {
 	body, err := g.client.Discovery().RESTClient().Get().AbsPath("/version").Do(ctx).Raw()
 	if err != nil {
 		if errors.Is(err, context.DeadlineExceeded) {
-			return errors.Errorf("the API server did not answer within %s", requestWithin)
+			return errors.Errorf("the API server did not answer within %s", patience)
 		}
 		return errors.Wrap(err, "asking the API server for its version")
 	}
@@ -115,22 +124,35 @@ type clock struct {
 	at  preflight.Clock
 }
 
-func (c *clock) over(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(r *http.Request) (*http.Response, error) {
-		asked := c.now()
-		answer, err := next.RoundTrip(r)
-		if err != nil {
-			return answer, err
-		}
-		if at, wrong := http.ParseTime(answer.Header.Get("Date")); wrong == nil {
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			if c.at.Server.IsZero() {
-				c.at = preflight.Clock{Server: at, Here: asked.Add(c.now().Sub(asked) / 2)}
-			}
-		}
-		return answer, err
-	})
+func (c *clock) over(next http.RoundTripper) http.RoundTripper { return &dated{c, next} }
+
+// dated is a transport whose answers tell a clock the time.
+type dated struct {
+	clock *clock
+	next  http.RoundTripper
+}
+
+// WrappedRoundTripper lets client-go cancel requests of the transport inside.
+func (d *dated) WrappedRoundTripper() http.RoundTripper { return d.next }
+
+// RoundTrip is for http.RoundTripper.
+func (d *dated) RoundTrip(r *http.Request) (*http.Response, error) {
+	asked := d.clock.now()
+	answer, err := d.next.RoundTrip(r)
+	if err == nil {
+		d.clock.tell(asked, answer.Header.Get("Date"))
+	}
+	return answer, err
+}
+
+// tell notes a date, if none is noted yet. It was written between the question and now.
+func (c *clock) tell(asked time.Time, date string) {
+	at, err := http.ParseTime(date)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err == nil && c.at.Server.IsZero() {
+		c.at = preflight.Clock{Server: at, Here: asked.Add(c.now().Sub(asked) / 2)}
+	}
 }
 
 func (c *clock) read() preflight.Read[preflight.Clock] {
@@ -142,16 +164,14 @@ func (c *clock) read() preflight.Read[preflight.Clock] {
 	return known(c.at)
 }
 
-type roundTripper func(*http.Request) (*http.Response, error)
-
-// RoundTrip is for http.RoundTripper.
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
 func known[T any](value T) preflight.Read[T] { return preflight.Read[T]{Value: value} }
 
 func unknown[T any](err error) preflight.Read[T] {
-	return preflight.Read[T]{Refused: line(err.Error())}
+	return preflight.Read[T]{Refused: line(err.Error()), Forbidden: errors.Is(err, errForbidden)}
 }
+
+// errForbidden is in the error of a request that the user may not make.
+var errForbidden = errors.New("you may not")
 
 // readOf is what a request read, or what keeps it from being known.
 func readOf[T any](value T, err error) preflight.Read[T] {
@@ -161,6 +181,14 @@ func readOf[T any](value T, err error) preflight.Read[T] {
 	return known(value)
 }
 
+// forbidden is the error of what the user may not do.
+type forbidden struct{ what string }
+
+func (f forbidden) Error() string { return errForbidden.Error() + " " + f.what }
+
+// Is is for errors.Is.
+func (f forbidden) Is(target error) bool { return target == errForbidden }
+
 // refusedTo says why a request came to nothing: verb and what are in the words of RBAC.
 func refusedTo(verb, what string, err error) error {
 	var status apierrors.APIStatus
@@ -168,7 +196,7 @@ func refusedTo(verb, what string, err error) error {
 	case err == nil:
 		return nil
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
-		return errors.Errorf("you may not %s %s", verb, what)
+		return forbidden{verb + " " + what}
 	case errors.Is(err, context.DeadlineExceeded), apierrors.IsTimeout(err):
 		return errors.Errorf("the API server did not answer in time when asked to %s %s", verb, what)
 	case apierrors.IsNotFound(err) && verb == "list":
@@ -189,7 +217,7 @@ func eachUpTo[L metav1.ListInterface](ctx context.Context, limit int, what strin
 	list func(context.Context, metav1.ListOptions) (L, error), take func(L)) (more bool, err error) {
 	o.Limit = pageOf
 	for range limit {
-		page, err := within(ctx, func(ctx context.Context) (L, error) { return list(ctx, o) })
+		page, err := list(ctx, o)
 		if err != nil {
 			return false, refusedTo("list", what, err)
 		}
@@ -201,16 +229,9 @@ func eachUpTo[L metav1.ListInterface](ctx context.Context, limit int, what strin
 	return true, nil
 }
 
-// within makes one request, bounded.
-func within[T any](ctx context.Context, request func(context.Context) (T, error)) (T, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestWithin)
-	defer cancel()
-	return request(ctx)
-}
-
 // found makes a request for one object: there is false if it doesn't exist.
 func found[T any](ctx context.Context, what string, request func(context.Context) (T, error)) (value T, there bool, err error) {
-	value, err = within(ctx, request)
+	value, err = request(ctx)
 	if apierrors.IsNotFound(err) {
 		return value, false, nil
 	}

@@ -28,12 +28,13 @@ const maxNames = 100_000
 // need: a whole Node is 10 KiB and more, a pod half of that.
 func (g *gathering) fleet(ctx context.Context) {
 	plans, err := g.upgradePlans(ctx)
-	g.s.UpgradePlans = readOf[[]preflight.UpgradePlan](nil, err)
-	here, err := g.nodes(ctx, plans)
-	g.s.Nodes.Refused = readOf(0, err).Refused
+	here, nodesErr := g.nodes(ctx, plans)
+	g.s.Nodes = readOf(g.s.Nodes.Value, nodesErr)
+	var upgrades []preflight.UpgradePlan
 	for _, p := range plans {
-		g.s.UpgradePlans.Value = append(g.s.UpgradePlans.Value, p.UpgradePlan)
+		upgrades = append(upgrades, p.UpgradePlan)
 	}
+	g.s.UpgradePlans = readOf(upgrades, err)
 	w := &workloads{g: g, here: here, owners: map[string]bool{}}
 	budgets := w.readBudgets(ctx)
 	var singles []string
@@ -42,11 +43,12 @@ func (g *gathering) fleet(ctx context.Context) {
 		func() { singles, singlesErr = g.singles(ctx) },
 		func() { podsErr = w.readPods(ctx) },
 	)
+	looked := make([]preflight.Budget, len(w.budgets))
 	for i := range w.budgets {
-		g.s.Budgets.Value = append(g.s.Budgets.Value, w.budgets[i].Budget)
+		looked[i] = w.budgets[i].Budget
 	}
 	singles = slices.DeleteFunc(singles, func(name string) bool { return !w.owners[name] })
-	g.s.Budgets.Refused = readOf(0, firstErr(budgets, podsErr)).Refused
+	g.s.Budgets = readOf(looked, firstErr(budgets, podsErr))
 	g.s.Overlapping = readOf(w.overlapping, firstErr(budgets, podsErr))
 	g.s.Singles = readOf(singles, firstErr(singlesErr, podsErr))
 	g.s.Bare = readOf(w.bare, podsErr)
@@ -101,10 +103,8 @@ type upgradePlan struct {
 
 // upgradePlans reads the Plans of system-upgrade-controller. Without its CRD there are none.
 func (g *gathering) upgradePlans(ctx context.Context) ([]*upgradePlan, error) {
-	body, err := within(ctx, func(ctx context.Context) ([]byte, error) {
-		return g.client.Discovery().RESTClient().Get().AbsPath("/apis/upgrade.cattle.io/v1/plans").Param("limit", "500").
-			SetHeader("Accept", "application/json").Do(ctx).Raw()
-	})
+	body, err := g.client.Discovery().RESTClient().Get().AbsPath("/apis/upgrade.cattle.io/v1/plans").Param("limit", "500").
+		SetHeader("Accept", "application/json").Do(ctx).Raw()
 	if err != nil {
 		if apierrors.IsNotFound(err) {
 			return nil, nil

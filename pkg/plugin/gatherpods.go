@@ -142,10 +142,8 @@ func (g *gathering) lastLines(ctx context.Context, p *corev1.Pod) []preflight.Wo
 	previous := slices.ContainsFunc(p.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool {
 		return c.State.Running == nil && c.LastTerminationState.Terminated != nil
 	})
-	body, err := within(ctx, func(ctx context.Context) ([]byte, error) {
-		return g.client.CoreV1().Pods(p.Namespace).GetLogs(p.Name, &corev1.PodLogOptions{Previous: previous,
-			TailLines: ptr.To(int64(logLines)), LimitBytes: ptr.To(int64(logBytes))}).DoRaw(ctx)
-	})
+	body, err := g.client.CoreV1().Pods(p.Namespace).GetLogs(p.Name, &corev1.PodLogOptions{Previous: previous,
+		TailLines: ptr.To(int64(logLines)), LimitBytes: ptr.To(int64(logBytes))}).DoRaw(ctx)
 	if err != nil {
 		return nil
 	}

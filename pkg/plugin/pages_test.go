@@ -47,6 +47,10 @@ func newLarge(t testing.TB, nodes int) *large {
 	l.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		switch r.URL.Path {
+		case "/version":
+			fmt.Fprint(w, `{"gitVersion":"v1.36.3"}`)
+		case "/api/v1/pods":
+			l.page(w, r, "PodList", l.pods)
 		case "/api/v1/nodes":
 			l.page(w, r, "NodeList", l.nodes)
 		case "/api/v1/namespaces/bottlerocket/pods":
@@ -125,6 +129,52 @@ func TestReadsArePaged(t *testing.T) {
 				}
 			}
 			assert.DeepEqual(t, pages, []string{"", "500", "1000"})
+		}
+	}
+}
+
+// A check of a large cluster asks for nothing whole, and makes few requests.
+func TestCheckIsPaged(t *testing.T) {
+	l := newLarge(t, 1201)
+	got := l.run(t, "check")
+	assert.Equal(t, got.status, 0, got.errs)
+	assert.Assert(t, strings.Contains(got.out, "all 1201 Bottlerocket nodes have the label"), got.out)
+	assert.Assert(t, len(got.requests) < 50, "%d requests", len(got.requests))
+	for kind, pages := range map[string]int{"/api/v1/nodes?": 3, "/api/v1/pods?": 3} {
+		n := 0
+		for _, r := range got.requests {
+			if strings.Contains(r, kind) {
+				assert.Assert(t, strings.Contains(r, "limit=500"), r)
+				n++
+			}
+		}
+		assert.Equal(t, n, pages)
+	}
+}
+
+// An API server that hangs ends a check in time: at once if it says nothing at all, and else with what is known.
+func TestCheckOfWhatHangs(t *testing.T) {
+	for says, status := range map[string]int{"": 2, "/version": 0} {
+		ends := make(chan struct{})
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == says {
+				fmt.Fprint(w, `{"gitVersion":"v1.36.3"}`)
+				return
+			}
+			<-ends
+		}))
+		kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+		assert.NilError(t, os.WriteFile(kubeconfig, []byte("apiVersion: v1\nkind: Config\n"), 0o600))
+		got := command(t.Context(), func(next http.RoundTripper) http.RoundTripper { return next }, "",
+			"--kubeconfig", kubeconfig, "-s", server.URL, "--request-timeout", "500ms", "check")
+		close(ends)
+		server.Close()
+		assert.Equal(t, got.status, status, got.errs)
+		if says == "" {
+			assert.Equal(t, got.errs, "error: the API server did not answer within 500ms\n")
+		} else {
+			assert.Assert(t, strings.Contains(got.out, "the API server did not answer in time when asked to list nodes"), got.out)
+			assert.Assert(t, strings.Contains(got.out, "31 unknown"), got.out)
 		}
 	}
 }

@@ -87,9 +87,12 @@ const installIt = "kubectl apply -f update-operator.yaml"
 // blind is the finding of a check that needs what could not be read; nil if all was read.
 func blind(parts ...reading) []Finding {
 	for _, p := range parts {
-		if why := p.refused(); why != "" {
-			return []Finding{{Verdict: VerdictUnknown, Message: why,
-				Remedy: "run it as a user with the rights of docs/kubectl-plugin.md#rights, by --as or another --context"}}
+		if why, forbidden := p.refused(); why != "" {
+			remedy := "see that the API server is well, and run it again: kubectl get --raw /readyz"
+			if forbidden {
+				remedy = "run it as a user with the rights of docs/kubectl-plugin.md#rights, by --as or another --context"
+			}
+			return []Finding{{Verdict: VerdictUnknown, Message: why, Remedy: remedy}}
 		}
 	}
 	return nil

@@ -139,6 +139,16 @@ func TestUnknown(t *testing.T) {
 	}
 }
 
+// The remedy for a right that is missing is another one than for an API server that does not answer.
+func TestRemedyForUnknown(t *testing.T) {
+	s := good()
+	s.Nodes = preflight.Read[[]preflight.Node]{Refused: "you may not list nodes", Forbidden: true}
+	s.Leader = preflight.Read[preflight.Lease]{Refused: "the API server did not answer in time"}
+	found := judged(t, s)
+	assert.Assert(t, strings.Contains(found[preflight.CheckKubelets][0].Remedy, "#rights"))
+	assert.Assert(t, strings.Contains(found[preflight.CheckLeader][0].Remedy, "/readyz"))
+}
+
 // Each way in which a check finds something.
 func TestFindings(t *testing.T) {
 	const fail, warn, ok = preflight.VerdictFail, preflight.VerdictWarn, preflight.VerdictOK

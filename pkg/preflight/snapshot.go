@@ -13,11 +13,15 @@ type Read[T any] struct {
 	Value T
 	// Refused is a sentence such as "you may not list nodes"; empty if the value is known.
 	Refused string
+	// Forbidden: it is for a right that the user lacks.
+	Forbidden bool
 }
 
-type reading interface{ refused() string }
+type reading interface {
+	refused() (why string, forbidden bool)
+}
 
-func (r Read[T]) refused() string { return r.Refused }
+func (r Read[T]) refused() (why string, forbidden bool) { return r.Refused, r.Forbidden }
 
 // Snapshot is a cluster as one user sees it.
 type Snapshot struct {
