@@ -21,8 +21,6 @@ func certificate(s *Snapshot) []Finding {
 	const object = "ConfigMap update-operator-proxy-ca"
 	logs := fmt.Sprintf("see why: kubectl -n %s logs -l app.kubernetes.io/component=proxy --prefix --tail=-1 | grep -i certificate", s.Namespace)
 	b := s.Bundle.Value
-	// What has ended is judged by the API server's clock, if that is known.
-	now := s.now()
 	switch {
 	case !b.There:
 		return failed(object+" is missing, so proxies can't publish their certificate and no agent starts", installIt)
@@ -32,9 +30,14 @@ func certificate(s *Snapshot) []Finding {
 		return failed(object+" has no ca.crt: no proxy has filled it yet, and agents wait for it", logs)
 	case b.Problem != "":
 		return failed(object+" can't be read: "+b.Problem, fmt.Sprintf("delete it and let the proxies write it anew: kubectl -n %s delete configmap update-operator-proxy-ca; %s", s.Namespace, installIt))
-	case !now.IsZero() && !now.Before(b.Ends):
+	}
+	if b := blind(s.Clock); b != nil {
+		return b
+	}
+	switch now := s.now(); {
+	case !now.Before(b.Ends):
 		return failed("the certificate authority in "+object+" ended at "+moment(b.Ends)+": no agent reaches a proxy", logs)
-	case !now.IsZero() && b.Ends.Sub(now) < soon:
+	case b.Ends.Sub(now) < soon:
 		return warned("the certificate authority in "+object+" ends at "+moment(b.Ends)+", in "+plain.Duration(b.Ends.Sub(now).Round(time.Minute)).String()+", and should have been renewed", logs)
 	}
 	return well("agents trust a certificate authority that ends at " + moment(b.Ends))

@@ -31,9 +31,14 @@ func budgets(s *Snapshot) []Finding {
 		}
 	}
 	var found []Finding
-	if len(never) > 0 {
-		found = append(found, failed("never let a pod go, so nodes with such pods are not updated: "+of(never, "PodDisruptionBudget"),
-			"let one pod go, or run one more: kubectl -n NAMESPACE edit poddisruptionbudget NAME")...)
+	const mend = "let one pod go, or run one more: kubectl -n NAMESPACE edit poddisruptionbudget NAME"
+	switch names := of(never, "PodDisruptionBudget"); {
+	case len(never) == 0:
+	case s.overrides():
+		found = append(found, warned("never let a pod go by themselves, and the policy drains such nodes all the same: "+names, mend)...)
+	default:
+		found = append(found, failed("never let a pod go, so nodes with such pods are not updated: "+names,
+			mend+"; if something moves the pods once their node is cordoned, say drain.predict: false in the policy")...)
 	}
 	if names := s.Overlapping.Value; len(names) > 0 {
 		found = append(found, failed("selected by more than one PodDisruptionBudget, so Kubernetes never evicts them, are "+of(names, "pod"),
@@ -44,6 +49,16 @@ func budgets(s *Snapshot) []Finding {
 			"repair the workloads: kubectl get pods -A | grep -v Running")...)
 	}
 	return append(found, s.wellIf(found, "each PodDisruptionBudget lets a pod go")...)
+}
+
+// overrides reports whether the policy cordons nodes whatever budgets say, or deletes what is left in the end.
+func (s *Snapshot) overrides() bool {
+	p := s.Policy.Value
+	if !p.There || len(p.Mistakes) > 0 {
+		return false
+	}
+	e := p.Settings.Draining.Eviction
+	return e.Force || !e.Predict
 }
 
 func singleReplicas(s *Snapshot) []Finding {

@@ -27,7 +27,9 @@ func namespace(s *Snapshot) []Finding {
 		return failed(fmt.Sprintf("namespace %s enforces the pod security level %q, which refuses agents: they mount the host's socket", s.Namespace, level), label)
 	}
 	if !s.installed() {
-		return warned(fmt.Sprintf("namespace %s is there and nothing of the operator is in it", s.Namespace), installIt+"; if the operator runs in another one, name it with -n")
+		found := absent(s)
+		found[0].Message, found[0].Remedy = "nothing of the operator is in namespace "+s.Namespace+" yet", installIt+"; if it runs in another one, name that with -n"
+		return found
 	}
 	return well("namespace " + s.Namespace + " takes the operator's pods")
 }

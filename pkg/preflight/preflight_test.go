@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gotest.tools/v3/assert"
+	"gotest.tools/v3/golden"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/hostile"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
@@ -79,14 +80,43 @@ func judged(t *testing.T, s *preflight.Snapshot) map[preflight.Check][]preflight
 		assert.Assert(t, slices.Contains(preflight.Verdicts(), f.Verdict), "%+v", f)
 		found[f.Check] = append(found[f.Check], f)
 	}
+	assert.Equal(t, len(preflight.Checks()), len(found))
 	for _, c := range preflight.Checks() {
 		assert.Assert(t, len(found[c]) > 0, "%s says nothing", c)
 	}
 	return found
 }
 
+// written are findings as text.
+func written(all []preflight.Finding) string {
+	var b strings.Builder
+	for _, f := range all {
+		fmt.Fprintf(&b, "%s %s: %s\n", f.Verdict, f.Check, f.Message)
+		if f.Remedy != "" {
+			fmt.Fprintf(&b, "  -> %s\n", f.Remedy)
+		}
+	}
+	return b.String()
+}
+
+// The worst come first, and those of the same verdict keep their order.
+func TestWorstFirst(t *testing.T) {
+	var all []preflight.Finding
+	for i, v := range []preflight.Verdict{preflight.VerdictOK, preflight.VerdictWarn, preflight.VerdictAbsent, preflight.VerdictFail, preflight.VerdictUnknown, preflight.VerdictWarn} {
+		all = append(all, preflight.Finding{Verdict: v, Message: fmt.Sprint(i)})
+	}
+	preflight.WorstFirst(all)
+	order := ""
+	for _, f := range all {
+		order += f.Message
+	}
+	assert.Equal(t, order, "341520")
+}
+
 // Where all is well nothing else is said; before the operator is installed nothing fails.
 func TestWell(t *testing.T) {
+	golden.Assert(t, written(preflight.Judge(good())), "well.golden")
+	golden.Assert(t, written(preflight.Judge(notYet())), "absent.golden")
 	for check, all := range judged(t, good()) {
 		assert.Equal(t, all[0].Verdict, preflight.VerdictOK, "%s: %+v", check, all)
 	}
@@ -105,7 +135,7 @@ func TestWell(t *testing.T) {
 func TestUnknown(t *testing.T) {
 	type check = preflight.Check
 	needs := map[string][]check{
-		"Clock":  {preflight.CheckClock, preflight.CheckNodeClocks, preflight.CheckLeader},
+		"Clock":  {preflight.CheckClock, preflight.CheckNodeClocks, preflight.CheckLeader, preflight.CheckCertificate},
 		"Server": {preflight.CheckAPIServer}, "Groups": {preflight.CheckOtherUpdaters},
 		"Caller": {preflight.CheckInstallRights, preflight.CheckCommandRights}, "Accounts": {preflight.CheckAccountRights, preflight.CheckAgentRights},
 		"Home": {preflight.CheckNamespace}, "PlansHome": {preflight.CheckPlans}, "Policies": {preflight.CheckAdmission}, "Bindings": {preflight.CheckAdmission},
@@ -195,6 +225,7 @@ func TestFindings(t *testing.T) {
 			change(&s.Policy.Value.Settings)
 		}
 	}
+	var texts strings.Builder
 	for _, c := range []struct {
 		check   preflight.Check
 		change  func(*preflight.Snapshot)
@@ -203,6 +234,15 @@ func TestFindings(t *testing.T) {
 	}{
 		{preflight.CheckAPIServer, func(s *preflight.Snapshot) { s.Server = known("v1.30.9") }, fail, "the API server is v1.30.9"},
 		{preflight.CheckAPIServer, func(s *preflight.Snapshot) { s.Server = known("v1.31.0-eks-1") }, ok, "v1.31.0-eks-1"},
+		{preflight.CheckLeader, func(s *preflight.Snapshot) { s.Leader.Value.Renewed = noon.Add(91 * time.Second) }, warn, "1m31s ahead"},
+		{preflight.CheckController, func(s *preflight.Snapshot) { s.Workloads.Value = map[string]preflight.Workload{"proxy": {}} }, fail, "is missing"},
+		{preflight.CheckUnlabelled, func(s *preflight.Snapshot) {
+			for i := range 5 {
+				n := host(fmt.Sprint("b-", i))
+				n.Interface = ""
+				s.Nodes.Value = append(s.Nodes.Value, n)
+			}
+		}, warn, "5 Bottlerocket nodes: b-0, b-1, b-2, b-3, b-4"},
 		{preflight.CheckAPIServer, func(s *preflight.Snapshot) { s.Server = known("newest") }, warn, `"newest" can't be read`},
 		{preflight.CheckKubelets, node(func(n *preflight.Node) { n.Kubelet = "v1.30.1" }), fail, "older than 1.31 on 1 node: a (v1.30.1)"},
 		{preflight.CheckKubelets, node(func(n *preflight.Node) { n.Kubelet = "v1.32.1" }), warn, "three minor versions older"},
@@ -235,7 +275,7 @@ func TestFindings(t *testing.T) {
 		{preflight.CheckOtherUpdaters, node(func(n *preflight.Node) { n.OldLabels = []string{"x"} }), warn, "labels of the 0.1.x operator"},
 		{preflight.CheckInstallRights, func(s *preflight.Snapshot) { refuse(s, preflight.Install) }, warn, "you may not apply update-operator.yaml again"},
 		{preflight.CheckInstallRights, func(s *preflight.Snapshot) { *s = *notYet(); refuse(s, preflight.Install) }, fail, "you may not install the operator; you lack 32 rights: create namespaces"},
-		{preflight.CheckCommandRights, func(s *preflight.Snapshot) { refuse(s, "plan") }, warn, "kubectl bottlerocket plan is not yours to use; you lack 2 rights: get leases.coordination.k8s.io update-operator-controller in bottlerocket"},
+		{preflight.CheckCommandRights, func(s *preflight.Snapshot) { refuse(s, "plan") }, warn, "you may not use kubectl bottlerocket plan; you lack 2 rights: get leases.coordination.k8s.io update-operator-controller in bottlerocket"},
 		{preflight.CheckAccountRights, deny(preflight.Controller, "create events in default"), fail, "the account update-operator-controller lacks 1 right: create events in default"},
 		{preflight.CheckAccountRights, deny(preflight.Proxy, "create tokenreviews.authentication.k8s.io"), fail, "update-operator-proxy lacks"},
 		{preflight.CheckAccountRights, deny(preflight.Runner, "get pods/log in bottlerocket-plans"), fail, "update-operator-runner lacks"},
@@ -245,7 +285,7 @@ func TestFindings(t *testing.T) {
 		{preflight.CheckNamespace, func(s *preflight.Snapshot) {
 			s.Home.Value = map[string]string{"pod-security.kubernetes.io/enforce": "baseline"}
 		}, fail, `enforces the pod security level "baseline"`},
-		{preflight.CheckNamespace, func(s *preflight.Snapshot) { s.Workloads.Value = nil }, warn, "nothing of the operator is in it"},
+		{preflight.CheckNamespace, func(s *preflight.Snapshot) { s.Workloads.Value = nil }, preflight.VerdictAbsent, "nothing of the operator is in namespace bottlerocket yet"},
 		{preflight.CheckNamespace, func(s *preflight.Snapshot) { s.Home.Value, s.Workloads.Refused = nil, "no" }, fail, "there is no namespace bottlerocket"},
 		{preflight.CheckAdmission, func(s *preflight.Snapshot) { delete(s.Policies.Value, "update-operator-controller-creations") }, fail, "update-operator-controller-creations is missing"},
 		{preflight.CheckAdmission, func(s *preflight.Snapshot) { delete(s.Bindings.Value, "update-operator-proxy") }, fail, "update-operator-proxy is not bound"},
@@ -276,12 +316,44 @@ func TestFindings(t *testing.T) {
 		{preflight.CheckLeader, func(s *preflight.Snapshot) { s.Leader.Value.Renewed = noon.Add(-90 * time.Second) }, ok, "controller-1 leads"},
 		{preflight.CheckLeader, func(s *preflight.Snapshot) { s.Leader.Value.Renewed = noon.Add(5 * time.Minute) }, warn, "5m ahead"},
 		{preflight.CheckLeader, func(s *preflight.Snapshot) { s.Leader.Value = preflight.Lease{} }, fail, "names none"},
+		{preflight.CheckLeader, func(s *preflight.Snapshot) { s.Leader.Value.Holder = "" }, fail, "names none"},
+		{preflight.CheckLeader, func(s *preflight.Snapshot) { s.Leader.Value.Renewed = noon.Add(90 * time.Second) }, ok, ""},
 		{preflight.CheckCertificate, func(s *preflight.Snapshot) { s.Bundle.Value = preflight.Bundle{} }, fail, "is missing"},
 		{preflight.CheckCertificate, func(s *preflight.Snapshot) { s.KeyStored.Value = false }, fail, "Secret update-operator-proxy-tls is missing"},
 		{preflight.CheckCertificate, func(s *preflight.Snapshot) { s.Bundle.Value.Filled = false }, fail, "has no ca.crt"},
 		{preflight.CheckCertificate, func(s *preflight.Snapshot) { s.Bundle.Value.Problem = "not PEM" }, fail, "can't be read: not PEM"},
 		{preflight.CheckCertificate, func(s *preflight.Snapshot) { s.Bundle.Value.Ends = noon }, fail, "ended at 2026-01-05 12:00 UTC"},
 		{preflight.CheckCertificate, func(s *preflight.Snapshot) { s.Bundle.Value.Ends = noon.Add(24 * time.Hour) }, warn, "in 24h"},
+		{preflight.CheckCertificate, func(s *preflight.Snapshot) { s.Bundle.Value.Ends = noon.Add(14 * 24 * time.Hour) }, ok, ""},
+		{preflight.CheckCertificate, func(s *preflight.Snapshot) { s.Bundle.Value.Ends = noon.Add(14*24*time.Hour - time.Minute) }, warn, "in 335h59m"},
+		{preflight.CheckAgents, func(s *preflight.Snapshot) {
+			s.Pods.Value = append([]preflight.Pod{{Component: "agent", Node: "a", Said: []preflight.Words{{"Error", "x"}}}}, s.Pods.Value...)
+		}, ok, "a Ready agent is on each of 1 node"},
+		{preflight.CheckAgents, func(s *preflight.Snapshot) { agent()(s); s.Pods.Value[0].Created = noon.Add(-time.Minute) }, fail, "It is not Ready"},
+		{preflight.CheckProxies, func(s *preflight.Snapshot) {
+			workload("proxy", preflight.Workload{Desired: 2})(s)
+			s.Endpoints.Value = 0
+		}, fail, "0 of 2 Ready"},
+		{preflight.CheckPlans, func(s *preflight.Snapshot) {
+			delete(s.Workloads.Value, "runner")
+			settings(func(*policy.Settings) {})(s)
+		}, ok, "no plans are used"},
+		{preflight.CheckPlans, func(s *preflight.Snapshot) {
+			delete(s.Workloads.Value, "runner")
+			settings(func(p *policy.Settings) { p.Plans = make([]policy.Plan, 1) })(s)
+			s.Policy.Value.Mistakes = []string{"x"}
+		}, ok, "no plans are used"},
+		{preflight.CheckPolicy, func(s *preflight.Snapshot) {
+			s.Policy.Value = preflight.Policy{There: true, Mistakes: []string{"a", "b", "c", "d"}}
+		}, fail, "4 mistakes: a; b; c"},
+		{preflight.CheckAnnotations, node(func(n *preflight.Node) {
+			n.Interface, n.Problems, n.Marks.Intent.ID = "", []marker.Problem{{Key: marker.KeyPlan, Why: "x"}}, "7-x"
+		}), fail, "1 node: a"},
+		{preflight.CheckAnnotations, node(func(n *preflight.Node) {
+			n.Interface, n.Problems = "", []marker.Problem{{Key: marker.KeyPlan, Why: "x"}}
+		}), ok, ""},
+		{preflight.CheckBudgets, budget(preflight.Budget{MaxUnavailable: "0", Expected: 1, Here: 1}), fail, "web/web"},
+		{preflight.CheckBudgets, budget(preflight.Budget{MaxUnavailable: "0", Here: 1}), warn, "0 of 0"},
 		{preflight.CheckAgents, agent(), fail, "It is not Ready"},
 		{preflight.CheckAgents, func(s *preflight.Snapshot) { agent()(s); s.EventsRefused = "you may not list events" }, fail, "why is not known: you may not list events"},
 		{preflight.CheckAgents, func(s *preflight.Snapshot) { agent()(s); s.Pods.Value[0].Created = noon.Add(-time.Second) }, warn, "have just been made on 1 node: a"},
@@ -354,6 +426,14 @@ func TestFindings(t *testing.T) {
 		{preflight.CheckAutoscalerMarks, node(func(n *preflight.Node) { n.Excluded = true }), warn, "load balancers leave these out"},
 		{preflight.CheckAutoscalerMarks, node(func(n *preflight.Node) { n.Excluded, n.Marks.Disruption = true, &marker.Disruption{} }), ok, ""},
 		{preflight.CheckBudgets, budget(preflight.Budget{MaxUnavailable: "0", Expected: 3, Here: 1}), fail, "never let a pod go, so nodes with such pods are not updated: 1 PodDisruptionBudget: web/web"},
+		{preflight.CheckBudgets, func(s *preflight.Snapshot) {
+			settings(func(p *policy.Settings) { p.Draining.Eviction.Predict = false })(s)
+			budget(preflight.Budget{MaxUnavailable: "0", Expected: 3, Here: 1})(s)
+		}, warn, "the policy drains such nodes all the same"},
+		{preflight.CheckBudgets, func(s *preflight.Snapshot) {
+			settings(func(p *policy.Settings) { p.Draining.Eviction.Force = true })(s)
+			budget(preflight.Budget{MaxUnavailable: "0", Expected: 3, Here: 1})(s)
+		}, warn, "the policy drains such nodes all the same"},
 		{preflight.CheckBudgets, budget(preflight.Budget{MaxUnavailable: "0%", Expected: 3, Here: 1}), fail, "web/web"},
 		{preflight.CheckBudgets, budget(preflight.Budget{MinAvailable: "100%", Expected: 3, Here: 1}), fail, "web/web"},
 		{preflight.CheckBudgets, budget(preflight.Budget{MinAvailable: "3", Expected: 3, Healthy: 2, Here: 1}), fail, "web/web"},
@@ -368,10 +448,15 @@ func TestFindings(t *testing.T) {
 	} {
 		s := good()
 		c.change(s)
-		found := judged(t, s)[c.check][0]
+		// What comes first and is none of the operator's hides nothing.
+		s.Nodes.Value = slices.Insert(s.Nodes.Value, 0, preflight.Node{Node: fleet.Node{Name: "0", Ready: true}, OSImage: "Ubuntu", Kubelet: "v1.20.0"})
+		all := judged(t, s)[c.check]
+		found := all[0]
+		texts.WriteString(written(all))
 		assert.Equal(t, found.Verdict, c.verdict, "%+v", found)
 		assert.Assert(t, strings.Contains(found.Message, c.message), "%q is not in %q", c.message, found.Message)
 	}
+	golden.Assert(t, texts.String(), "findings.golden")
 }
 
 // Nodes with the same trouble are one finding, however many there are and whatever each of them says.

@@ -194,7 +194,7 @@ func commandRights(s *Snapshot) []Finding {
 	var found []Finding
 	for _, command := range slices.Sorted(maps.Keys(toCommand)) {
 		if lacking := answers(s.Caller.Value, false, func(a Answer) bool { return a.For == command }); len(lacking) > 0 {
-			found = append(found, warned(fmt.Sprintf("kubectl bottlerocket %s is not yours to use; you lack %s", command, of(lacking, "right")),
+			found = append(found, warned(fmt.Sprintf("you may not use kubectl bottlerocket %s; you lack %s", command, of(lacking, "right")),
 				"ask an administrator for the Roles in docs/kubectl-plugin.md#rights")...)
 		}
 	}
