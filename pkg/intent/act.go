@@ -49,6 +49,8 @@ const (
 	ActRetry Act = "Retry"
 	// ActReset asks to deactivate an update that no intent asked for, because a user asked for a retry.
 	ActReset Act = "Reset"
+	// ActDismiss removes a user's request for a cycle that can't be, or was, fulfilled.
+	ActDismiss Act = "Dismiss"
 	// ActNote writes what the node waits for, what is asked of hooks, and what a look has found.
 	ActNote Act = "Note"
 	// ActRelease frees the slot of a node that is gone, or that is not disrupted any more.
@@ -92,6 +94,7 @@ var transitions = []Transition{
 	// What is activated on the host must still be undone.
 	{ActFence, []Phase{PhaseResetting}, marker.ActionResetState, PhaseResetting},
 	{ActRetry, append([]Phase{PhaseNew}, begun...), "", ""},
+	{ActDismiss, append([]Phase{PhaseNew}, begun...), "", ""},
 	{ActReset, []Phase{PhaseWaiting}, marker.ActionResetState, PhaseResetting},
 	{ActNote, begun, "", ""},
 }

@@ -30,6 +30,9 @@ func Decode(annotations map[string]string) (Marks, []Problem) {
 	m.PausedReason, m.Paused = annotations[string(KeyPaused)]
 	m.PausedReason = Clip(m.PausedReason, MaxMessage)
 	_, m.Retry = annotations[string(KeyRetry)]
+	if id := annotations[string(KeyCycle)]; ValidCycle(id) {
+		m.Cycle = id
+	}
 	m.Plan = d.plan()
 	m.Report = d.report()
 	if v, ok := d.text(KeyPlanDone, maxJSON); ok {
@@ -153,6 +156,12 @@ func ValidToken(s string) bool {
 		}
 	}
 	return true
+}
+
+// ValidCycle reports whether s can be the id of a request for a cycle: 1 to 63 letters, digits, dots, underscores and
+// hyphens.
+func ValidCycle(s string) bool {
+	return s != "" && len(s) <= maxCycle && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") == ""
 }
 
 func (d *decoder) version(k Key) string {

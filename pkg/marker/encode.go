@@ -129,6 +129,7 @@ func decodeHistory(value string) []Attempt {
 			return nil
 		}
 		a.Version, a.Outcome, a.Reason = Clip(a.Version, maxToken), Outcome(Clip(string(a.Outcome), maxToken)), Clip(a.Reason, maxToken)
+		a.Cycle = Clip(a.Cycle, maxCycle)
 		if a.Outcome == "given-back" {
 			a.Outcome = OutcomeAbandoned
 			if a.Reason == "CordonTaken" {

@@ -15,6 +15,7 @@ const (
 
 	KeyPaused Key = Prefix + "paused"
 	KeyRetry  Key = Prefix + "retry"
+	KeyCycle  Key = Prefix + "cycle"
 
 	KeyActionWanted  Key = Prefix + "action-wanted"
 	KeyIntentID      Key = Prefix + "intent-id"
@@ -76,6 +77,7 @@ var table = []Entry{
 	{KeyPlatformVersion, KindLabel, WriterUser, "`1.0.0`: an older name of that label; if both are there, `updater-interface-version` counts"},
 	{KeyPaused, KindAnnotation, WriterUser, "present: nothing starts on this node, and it is uncordoned if it has not begun to reboot; the value is shown as the reason"},
 	{KeyRetry, KindAnnotation, WriterUser, "present: forget this node's failure, and undo an update on the host that its Node does not tell of (`AnotherUpdater`); the controller removes it together with the failure"},
+	{KeyCycle, KindAnnotation, WriterUser, "a request, with an id of your own: this node next, to what it is offered, or with nothing offered through drain and reboot on the version that it runs; up to 63 letters, digits, `.`, `_` and `-`, any other value asks for nothing; the controller removes it when that has ended"},
 	{KeyActionWanted, KindAnnotation, WriterController, "what the agent has to make true: `stabilize`, `prepare-update`, `confirm-update`, `reboot-update`, `reset-state`"},
 	{KeyIntentID, KindAnnotation, WriterController, "unique for each intent; the agent's answer names it"},
 	{KeyIntentTime, KindAnnotation, WriterController, "when the intent was issued (RFC 3339, the controller's clock)"},

@@ -40,7 +40,7 @@ func TestTable(t *testing.T) {
 
 // What builds on other nodes, autoscalers and the admission policies know by heart.
 func TestWire(t *testing.T) {
-	assert.Equal(t, Protocol, 2)
+	assert.Equal(t, Protocol, 3)
 	assert.DeepEqual(t, AutoscalerMarks(), []string{"cluster-autoscaler.kubernetes.io/scale-down-disabled", "karpenter.sh/do-not-disrupt"})
 }
 

@@ -1,6 +1,9 @@
 package marker
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Action is what an intent asks for.
 type Action string
@@ -75,13 +78,14 @@ func ReportReasons() []ReportReason {
 }
 
 // Protocol is the version of the protocol that this build's agent speaks and its controller asks for.
-// 2 knows ActionConfirmUpdate.
-const Protocol = 2
+// 2 knows ActionConfirmUpdate. 3 reboots without an activation if it is asked to reboot into the version that runs.
+const Protocol = 3
 
 // Limits on values, in bytes. What is longer is not read.
 const (
 	MaxMessage = 256
 	maxToken   = 128
+	maxCycle   = 63
 	maxJSON    = 4096
 	// maxHistory has room for HistoryLength attempts at the longest versions.
 	maxHistory = 2048
@@ -162,6 +166,9 @@ type Disruption struct {
 	Asked *time.Time `json:"asked,omitempty"`
 	// NotEmpty is when a pod was first found on the node after it had been empty, by the controller's clock.
 	NotEmpty *time.Time `json:"notEmpty,omitempty"`
+	// Cycle is the user's request that the attempt is for, if it ends on the version that the node runs already; empty
+	// for an update.
+	Cycle string `json:"cycle,omitempty"`
 
 	extra extra
 }
@@ -194,6 +201,8 @@ type Attempt struct {
 	Ended   time.Time `json:"ended"`
 	// Retried: after it the user wished for another attempt at once, so it and those before it hold up none.
 	Retried bool `json:"retried,omitempty"`
+	// Cycle is the user's request that ended with the attempt; empty if none did.
+	Cycle string `json:"cycle,omitempty"`
 
 	extra extra
 }
@@ -204,6 +213,9 @@ type Outcome string
 const (
 	// OutcomeUpdated: the node runs the target and both witnesses say so.
 	OutcomeUpdated Outcome = "updated"
+	// OutcomeCycled: as OutcomeUpdated, of an attempt that ended on the version that the node ran before. It says nothing
+	// of the version.
+	OutcomeCycled Outcome = "cycled"
 	// OutcomeFailed: counted against the node.
 	OutcomeFailed Outcome = "failed"
 	// OutcomeAbandoned: ended without counting, for example by a pause or a withdrawn offer. Before 2.0 it was written as
@@ -212,6 +224,9 @@ const (
 	// OutcomeUncordoned: abandoned because a user uncordoned the node. No attempt begins for a while.
 	OutcomeUncordoned Outcome = "uncordoned"
 )
+
+// Succeeded reports whether the attempt ended as it was meant to.
+func (o Outcome) Succeeded() bool { return o == OutcomeUpdated || o == OutcomeCycled }
 
 // Waiting is what a node in progress waits for.
 type Waiting struct {
@@ -240,4 +255,19 @@ type Marks struct {
 	Paused       bool
 	PausedReason string
 	Retry        bool
+	// Cycle is the id of the user's request for a cycle; empty if there is none.
+	Cycle string `json:",omitempty"`
+}
+
+// Cycles reports whether the attempt that stands is a cycle: it ends on the version that the node runs already.
+func (m *Marks) Cycles() bool {
+	if m.Disruption != nil {
+		return m.Disruption.Cycle != ""
+	}
+	return m.Cycle != "" && m.Plan == nil && m.Intent.Target != "" && m.Intent.Target == m.Report.Current
+}
+
+// Cycled reports whether an attempt that the node remembers ended the request with this id.
+func (m *Marks) Cycled(id string) bool {
+	return slices.ContainsFunc(m.History, func(a Attempt) bool { return id != "" && a.Cycle == id })
 }

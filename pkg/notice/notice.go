@@ -63,6 +63,7 @@ func count(s *fleet.Snapshot, p *plan.Plan) (census, []thing) {
 		c.runs[s.Nodes[at].OSVersion]++
 		goes := d.Goes(m)
 		switch {
+		case underWay(d) && m.Cycles():
 		case underWay(d) && d.Target != "":
 			c.underWay[d.Target]++
 		case goes == "":

@@ -117,6 +117,8 @@ type Change struct {
 	Labels, Annotations map[string]*string
 	// DropRetry removes the user's wish that this step fulfils.
 	DropRetry bool
+	// DropCycle removes the user's request for a cycle, which ends with this step.
+	DropCycle bool `json:",omitempty"`
 	// EndsAttempt: the last attempt of the node's history ends by it.
 	EndsAttempt bool `json:"-"`
 	// RemoveAll removes the agent's annotations too. Marks have none of the controller's then, but for AutoLabelled.
@@ -132,6 +134,9 @@ func (c *Change) Diff(stands map[string]string) map[marker.Key]*string {
 	}
 	if c.DropRetry {
 		diff[marker.KeyRetry] = nil
+	}
+	if _, stands := stands[string(marker.KeyCycle)]; stands && c.DropCycle {
+		diff[marker.KeyCycle] = nil
 	}
 	return diff
 }
@@ -173,5 +178,5 @@ func (d Decision) Starts() bool { return starts(d.Act) }
 func (s Step) Starts() bool { return starts(s.Act) }
 
 func starts(a intent.Act) bool {
-	return !slices.Contains([]intent.Act{"", intent.ActNote, intent.ActLook, intent.ActDrain, intent.ActCheck}, a)
+	return !slices.Contains([]intent.Act{"", intent.ActNote, intent.ActDismiss, intent.ActLook, intent.ActDrain, intent.ActCheck}, a)
 }

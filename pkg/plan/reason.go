@@ -168,6 +168,10 @@ const (
 	ReasonInterrupted       Reason = "Interrupted"
 	ReasonUncordonedByUser  Reason = "UncordonedByUser"
 	ReasonRetryWanted       Reason = "RetryWanted"
+	ReasonCycleWanted       Reason = "CycleWanted"
+	ReasonCycled            Reason = "Cycled"
+	ReasonCycleRefused      Reason = "CycleRefused"
+	ReasonRequestWithdrawn  Reason = "RequestWithdrawn"
 	ReasonClockCorrected    Reason = "ClockCorrected"
 	ReasonSlotUnused        Reason = "SlotUnused"
 	ReasonNodeGone          Reason = "NodeGone"
@@ -187,7 +191,7 @@ var reasons = []Reason{
 	ReasonManaged, ReasonUpdateAvailable, ReasonLooking, ReasonCordoned, ReasonRebootRequested, ReasonSingleNode, ReasonRebootedEarly, ReasonUncordoned,
 	ReasonUpdated, ReasonVerified, ReasonSoakRestarted, ReasonResetDone, ReasonAlreadyOnTarget, ReasonOfferWithdrawn,
 	ReasonStagingFailed, ReasonStagingDeadline, ReasonDrainDeadline, ReasonEvictionRefused, ReasonVolumesDeadline, ReasonHookFailed, ReasonAgentLost, ReasonRebootDeadline, ReasonRebootFailed,
-	ReasonRolledBack, ReasonWorkloadsNotReady, ReasonPodFailed, ReasonPodRefused, ReasonInterrupted, ReasonUncordonedByUser, ReasonRetryWanted, ReasonClockCorrected, ReasonSlotUnused, ReasonNodeGone,
+	ReasonRolledBack, ReasonWorkloadsNotReady, ReasonPodFailed, ReasonPodRefused, ReasonInterrupted, ReasonUncordonedByUser, ReasonRetryWanted, ReasonCycleWanted, ReasonCycled, ReasonCycleRefused, ReasonRequestWithdrawn, ReasonClockCorrected, ReasonSlotUnused, ReasonNodeGone,
 	ReasonAutoLabelled,
 }
 

@@ -51,7 +51,7 @@ func (s Shown) Message() string {
 	case intent.ActReboot:
 		return "asked to reboot into " + s.marks.Intent.Target
 	case intent.ActCordon:
-		return TakenOut(s.marks.Intent.Target)
+		return TakenOut(s.marks.Intent.Target, s.marks.Cycles())
 	default:
 		return s.end()
 	}
@@ -63,8 +63,12 @@ func (s Shown) end() string {
 	switch f := s.marks.Failure; {
 	case a.Outcome == marker.OutcomeUpdated:
 		return "updated to " + a.Version
+	case a.Outcome == marker.OutcomeCycled:
+		return Cycled(a.Version)
 	case a.Outcome == marker.OutcomeFailed && f != nil && f.At.Equal(a.Ended):
 		return f.Message
+	case a.Outcome == marker.OutcomeFailed && a.Cycle != "":
+		return "the cycle on " + a.Version + " failed"
 	}
 	return "the attempt at " + a.Version + " was abandoned"
 }
@@ -94,7 +98,15 @@ func (s Step) Failed() (version string, failed bool) {
 }
 
 // TakenOut returns what is said of a cordon.
-func TakenOut(target string) string { return "taken out of service for " + target }
+func TakenOut(target string, cycles bool) string {
+	if cycles {
+		return "taken out of service for a cycle on " + target + ", which it runs"
+	}
+	return "taken out of service for " + target
+}
+
+// Cycled returns what is said of a cycle that succeeded.
+func Cycled(version string) string { return "went through a cycle on " + version }
 
 // endedSince reports whether the node's last attempt ended at that moment or later.
 func endedSince(m *marker.Marks, at time.Time) bool {

@@ -174,6 +174,7 @@ func FuzzPlan(f *testing.F) {
 		set := c.settings()
 		s := c.fleet()
 		c.plans(&s, &set)
+		c.cycles(&s)
 		assert.NilError(t, set.Validate())
 		out := planner.Plan(s, set)
 
@@ -186,6 +187,26 @@ func FuzzPlan(f *testing.F) {
 		onlyItsOwn(t, s, set, out, c)
 		converges(t, s, set)
 	})
+}
+
+// cycles has users ask for some nodes, some of which are on their way for it.
+func (c *choices) cycles(s *fleet.Snapshot) {
+	if c.of(3) != 1 {
+		return
+	}
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		if c.of(2) == 1 {
+			n.Marks.Cycle = []string{"x", "y"}[c.of(2)]
+		}
+		if c.of(2) == 1 && n.Marks.Intent.Target != "" && n.Marks.Plan == nil {
+			n.Marks.Intent.Target, n.Marks.Report.Available = n.Marks.Report.Current, ""
+			if n.Disrupted() {
+				d := *n.Marks.Disruption
+				n.Marks.Disruption, d.Cycle = &d, "x"
+			}
+		}
+	}
 }
 
 // plans makes nodes of plans of some, which are as far on their way as they were.
@@ -454,6 +475,9 @@ func carryOut(s *fleet.Snapshot, set policy.Settings) plan.Plan {
 			}
 			if step.Change.DropRetry {
 				n.Marks.Retry = false
+			}
+			if step.Change.DropCycle {
+				n.Marks.Cycle = ""
 			}
 		}
 	}

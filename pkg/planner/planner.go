@@ -106,6 +106,9 @@ func (p *planner) next(i int) {
 
 func (p *planner) recall(m *member) plan.Refusal {
 	target := m.Marks.Intent.Target
+	if m.Cycles() {
+		return m.group.Recall(&p.now, p.NoPolicy, plan.Refusal{}, &check.Version{Name: target})
+	}
 	return m.group.Recall(&p.now, p.NoPolicy, m.Lower(target), p.version(target))
 }
 

@@ -37,8 +37,12 @@ func (p *planner) start() {
 
 // question is what a start of a member depends on.
 func (p *planner) question(m *member, version string) *check.Start {
-	return &check.Start{View: &m.View, Fleet: &p.now, Group: &m.group.Group, Version: p.version(version), GoesFirst: p.goesFirst(m, version),
+	q := &check.Start{View: &m.View, Fleet: &p.now, Group: &m.group.Group, Version: &check.Version{Name: version},
 		Scopes: m.group.budgets, Away: m.away, OthersFirst: p.othersFirst}
+	if !m.Cycles() {
+		q.Version, q.GoesFirst = p.version(version), p.goesFirst(m, version)
+	}
+	return q
 }
 
 func (p *planner) disrupt(c *candidate) {
@@ -84,13 +88,13 @@ func (p *planner) takeRoom(m *member) {
 // keeps them back, no other node to take their pods for example, needn't keep it back.
 func (p *planner) othersFirst() bool {
 	return p.staging+p.confirming > 0 || slices.ContainsFunc(p.toStage, func(c candidate) bool {
-		return c.WriteTrouble == nil && !check.Policy(p.question(c.member, c.Marks.Report.Available)).Refuses()
+		return c.WriteTrouble == nil && !check.Policy(p.question(c.member, c.Goal())).Refuses()
 	})
 }
 
 func (p *planner) stage(c *candidate) {
 	m := c.member
-	r := check.Staging(p.question(m, m.Marks.Report.Available))
+	r := check.Staging(p.question(m, m.Goal()))
 	if r.Refuses() {
 		p.refuse(c, lifecycle.WantStaging, r)
 		return

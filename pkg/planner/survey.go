@@ -174,10 +174,11 @@ func (v *survey) countStaging(m *member) {
 // countFailed counts on how many nodes each version failed, by their own marks: after a reboot into it. What staging, a
 // drain or an activation failed at is no version's fault. A node that is Lost in an attempt, or will be when this
 // process has passed over it, failed too, unless it is well in its old boot: then the version was not tried. Nor is it
-// the version that failed where the kubelet finds all well, and only the agent doesn't say so.
+// the version that failed where the kubelet finds all well, and only the agent doesn't say so. A cycle says nothing of
+// the version that it ends on.
 func (v *survey) countFailed(m *member, overdue bool) {
 	lost := ""
-	if overdue && m.TriedTarget() {
+	if overdue && m.TriedTarget() && !m.Cycles() {
 		lost = m.Marks.Intent.Target
 	}
 	if lost != "" {

@@ -357,6 +357,42 @@ func TestDecideReboot(t *testing.T) {
 	})
 }
 
+// Asked to reboot into the version that runs, an agent reboots without an activation, once and after its busy (S3), and
+// only where nothing else would boot.
+func TestDecideCycle(t *testing.T) {
+	cycle := with(func(v *next.View) { v.Intent.Target = v1 })
+	idle := host(next.HostIdle, refreshed)
+	staged := host(next.HostStaged, written)
+	active := host(next.HostReady, next.LastCommand{Command: next.CommandActivate, Success: true, Timestamp: "t3"})
+	foreign := with(func(v *next.View) { v.Host.ForeignBoot = true })
+	unknown := host(next.HostUninitialized, next.LastCommand{})
+	fresh := with(func(v *next.View) { v.Started = v.Now.Add(-time.Minute) })
+	late := with(func(v *next.View) { v.Intent.Until = v.Now })
+	check(t, marker.ActionRebootUpdate, []line{
+		{"busy before the host is touched", []change{cycle, idle}, "say busy"},
+		{"what is staged, and not activated, is nothing that boots", []change{cycle, staged}, "say busy"},
+		{"another set is activated", []change{cycle, active}, "say error UnrequestedActivation: the host has activated 1.2.0..."},
+		{"outside the API", []change{cycle, idle, foreign}, "say error AnotherUpdater: the host will boot another..."},
+		{"the host does not say what boots next", []change{cycle, unknown}, "say error: the host does not say..."},
+		{"the host is busy: it isn't known what boots next", []change{cycle, locked(time.Minute)}, "wait"},
+		{"the reboot alone", []change{cycle, idle, affirmed}, "ask reboot"},
+		{"activated after busy", []change{cycle, active, affirmed}, "say error UnrequestedActivation: the host has activated 1.2.0..."},
+		{"a new process can't know if its predecessor asked", []change{cycle, active, affirmed, fresh}, "wait"},
+		{"outside the API after busy", []change{cycle, idle, foreign, affirmed}, "say error AnotherUpdater..."},
+		{"the host is busy after busy", []change{cycle, affirmed, locked(time.Minute)}, "wait"},
+		{"asked: only time tells", []change{cycle, idle, affirmed, asked(next.CommandReboot, "t1")}, "wait"},
+		{"ten minutes after", []change{cycle, idle, affirmed, asked(next.CommandReboot, "t1"), with(func(v *next.View) { v.Asked.At = v.Now.Add(-11 * time.Minute) })},
+			"say error: the host did not reboot within..."},
+		{"a new process has its busy accepted first", []change{cycle, idle, answered(marker.StateBusy)}, "say busy: taken up..."},
+		{"too late to begin", []change{cycle, idle, answered(marker.StateBusy), late, fresh}, "wait"},
+		{"back", []change{cycle, affirmed, booted(v1)}, "say ready"},
+		{"rebooted by another before it was asked", []change{cycle, booted(v1)}, "say ready"},
+		{"back with another version", []change{cycle, affirmed, booted(v3)}, "say error AnotherUpdater: the host, which ran 1.1.0..."},
+		{"an error before the reboot stands", []change{cycle, idle, answered(marker.StateError)}, "rest"},
+	})
+	check(t, marker.ActionPrepareUpdate, []line{{"nothing is staged for it", []change{cycle, idle}, "say ready: already running 1.1.0"}})
+}
+
 func TestDecideReset(t *testing.T) {
 	active := host(next.HostReady, refreshed)
 	check(t, marker.ActionResetState, []line{

@@ -26,6 +26,9 @@ func rebooted(v View, answer marker.State) Step {
 		return report(marker.StateReady, "")
 	case version == target || answer == marker.StateError:
 		return keepFresh(v)
+	case v.Report.BootID == v.Intent.RebootFrom && v.Report.Current == target:
+		return report(marker.StateError, "the host, which ran %s and was to reboot without an update, came back with %s", target, version).
+			because(marker.ReasonAnotherUpdater)
 	case v.Report.ActivatedID != v.Intent.ID:
 		return report(marker.StateError, "the host was rebooted before %s was activated", target)
 	case activatedID(v) == "":
@@ -36,11 +39,18 @@ func rebooted(v View, answer marker.State) Step {
 		version, target)
 }
 
-// beginReboot returns `busy`, the point of no return, if what would be activated is still the target.
+// beginReboot returns `busy`, the point of no return, if what would be activated is still the target, or if the target
+// runs already and nothing else is activated.
 func beginReboot(v View) Step {
 	h, target := v.Host, v.Intent.Target
 	if h.Locked {
 		return locked(v, marker.StateNone)
+	}
+	if v.Host.Version == target {
+		if s, found := bootsOther(v); found {
+			return s
+		}
+		return report(marker.StateBusy, "")
 	}
 	if !isStaged(v) {
 		return report(marker.StateError, "%s is not staged on the host any more", target)
@@ -48,8 +58,8 @@ func beginReboot(v View) Step {
 	return report(marker.StateBusy, "")
 }
 
-// continueReboot returns what follows `busy`: activate, then reboot. The host isn't touched before a `busy` of this
-// very process was accepted.
+// continueReboot returns what follows `busy`: activate, then reboot; the reboot alone if the target runs already. The
+// host isn't touched before a `busy` of this very process was accepted.
 func continueReboot(v View) Step {
 	h, a := v.Host, v.Asked
 	if a.Command == CommandReboot && a.ID == v.Intent.ID {
@@ -70,6 +80,12 @@ func continueReboot(v View) Step {
 	}
 	if h.Locked {
 		return locked(v, marker.StateBusy)
+	}
+	if h.Version == v.Intent.Target {
+		if s, found := bootsOther(v); found {
+			return changed(v, "%s", s.Message).because(s.Reason)
+		}
+		return command(CommandReboot)
 	}
 	if done, died := ended(v, CommandActivate); done && h.State != HostReady {
 		again := report(marker.StateBusy, "%s", problem(h)).because(marker.ReasonRepositoryUnavailable)
@@ -104,6 +120,15 @@ func continueReboot(v View) Step {
 		return step
 	}
 	return command(CommandActivate)
+}
+
+// bootsOther returns the error of a host that is to reboot into the version that it runs, if it would boot another, or
+// doesn't say what it would boot, and whether it is so.
+func bootsOther(v View) (Step, bool) {
+	if v.Host.State == HostUninitialized {
+		return report(marker.StateError, "the host does not say what it would boot: it has not looked since it booted"), true
+	}
+	return hindrance(v)
 }
 
 // changed returns the error of a host that something else changed after the point of no return. A process that hasn't

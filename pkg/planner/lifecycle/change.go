@@ -80,6 +80,8 @@ func (v *View) leave(undo bool) *change {
 		c.uncordon()
 		c.endProtection()
 	}
+	// Else it would stand for another attempt once the label is there again.
+	c.DropCycle = v.Marks.Cycle != ""
 	c.Marks = marker.Marks{}
 	c.RemoveAll = true
 	return c
@@ -97,6 +99,9 @@ func (c *change) wait(r plan.Reason, message string) {
 func (c *change) cordon(workloads map[string]int) {
 	c.Marks.Intent.RebootFrom = c.v.BootID
 	c.Marks.Disruption = &marker.Disruption{Since: *c.v.moment(), WasUnschedulable: c.v.Unschedulable, Workloads: workloads}
+	if c.v.Marks.Cycles() {
+		c.Marks.Disruption.Cycle = c.v.Marks.Cycle
+	}
 	c.protect()
 	if c.v.cordons() {
 		c.takeOut()
@@ -129,8 +134,13 @@ func (c *change) uncordon() {
 
 // fail counts a failure of this attempt against the node, and one after the version was booted against the version
 // (S10): before that only the old version ran, and what failed was the host's repository, disk or lock, or its power.
+// A cycle that failed stands in the history alone: it is not tried again, and says nothing of a version.
 func (c *change) fail(r plan.Reason, message string, blamed bool) {
 	v := c.v
+	if v.Marks.Cycles() {
+		c.end(marker.OutcomeFailed, r)
+		return
+	}
 	f := c.Marks.Failure
 	if f == nil {
 		f = &marker.Failure{}
@@ -173,23 +183,41 @@ func remembered(versions []string, version string) []string {
 	return versions[max(0, len(versions)-maxFailedVersions):]
 }
 
-// end adds the end of the attempt to the node's history.
+// end adds the end of the attempt to the node's history. The user's request ends with it, in the same patch: so there
+// is at most one attempt for each, whatever crashes.
 func (c *change) end(o marker.Outcome, r plan.Reason) {
 	m := &c.v.Marks
 	a := marker.Attempt{Version: m.Intent.Target, Outcome: o, Reason: string(r), Started: m.Intent.Time, Ended: c.v.Now.Truncate(time.Second)}
 	if m.Disruption != nil {
 		a.Started = m.Disruption.Since
 	}
-	c.Marks.History = append(c.Marks.History, a)
-	c.Marks.History = c.Marks.History[max(0, len(c.Marks.History)-marker.HistoryLength):]
+	a.Cycle = c.v.request()
+	c.DropCycle = a.Cycle != "" && a.Cycle == m.Cycle
+	c.Marks.History = remember(c.Marks.History, a)
 	c.EndsAttempt = true
+}
+
+// remember adds an attempt, for which the oldest is forgotten. A success before cycles is kept: by it is known since
+// when the node runs its version.
+func remember(h []marker.Attempt, a marker.Attempt) []marker.Attempt {
+	h = append(h, a)
+	oldest := len(h) - marker.HistoryLength
+	if oldest <= 0 {
+		return h
+	}
+	kept := h[oldest:]
+	last := func(a marker.Attempt) bool { return a.Outcome == marker.OutcomeUpdated }
+	if slices.ContainsFunc(kept, func(a marker.Attempt) bool { return a.Cycle != "" }) && !slices.ContainsFunc(kept, last) && last(h[oldest-1]) {
+		kept[0] = h[oldest-1]
+	}
+	return kept
 }
 
 // retry forgets the node's failure, and lets its attempts so far hold up none, by the user's wish.
 func (c *change) retry() {
 	c.Marks.Failure, c.DropRetry = nil, true
 	for i := len(c.Marks.History) - 1; i >= 0; i-- {
-		if a := &c.Marks.History[i]; a.Outcome != marker.OutcomeUpdated {
+		if a := &c.Marks.History[i]; !a.Outcome.Succeeded() {
 			a.Retried = true
 			return
 		}

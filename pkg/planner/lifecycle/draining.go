@@ -16,7 +16,7 @@ import (
 // draining is the next step of a cordoned node: its pods are evicted, and once nothing is left to evict it is asked to
 // reboot.
 func draining(in *Input) Next {
-	return first(in, rebootedEarly, uncordonedOrPaused, recalled, attemptEnded, agentLost, drainInPlace, emptied, unevictable, drainAgain,
+	return first(in, rebootedEarly, uncordonedOrPaused, requestWithdrawn, recalled, attemptEnded, agentLost, drainInPlace, emptied, unevictable, drainAgain,
 		drainUnled, drainOverdue, awaitBalancers, noteWorkloads, evict, awaitPods)
 }
 
@@ -49,6 +49,10 @@ func recalled(in *Input) Next {
 	r := in.Recall
 	if !r.Refuses() {
 		return none(r.Again)
+	}
+	if in.Marks.Cycles() {
+		// It has nothing staged to wait with, and its request ends with it.
+		return recallReboot(in)
 	}
 	c := in.keep()
 	c.uncordon()
@@ -102,6 +106,9 @@ func (in *Input) askReboot(before plan.Look, r plan.Reason, message string) Next
 	within, waits := in.Settings.Deadlines.Reboot, "the agent activates the update and reboots"
 	if p := in.Marks.Plan; p != nil {
 		within, waits = actFor, "the runner runs "+described(p, in.Marks.Intent.Target)
+	}
+	if in.Marks.Cycles() {
+		waits = "the agent reboots the host"
 	}
 	c := in.begin(marker.ActionRebootUpdate, within, plan.ReasonRebooting, waits)
 	if p := in.Marks.Plan; p != nil {

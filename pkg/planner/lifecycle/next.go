@@ -61,6 +61,8 @@ func Of(in *Input) Next {
 		return leaving(in)
 	case m.Retry:
 		return retry(in)
+	case m.Cycled(m.Cycle):
+		return in.dismiss("an attempt for the request " + m.Cycle + " has ended already: ask with another id")
 	case !in.Interface.Known() && !in.Disrupted():
 		return first(in, fence, unsupported)
 	case in.otherInterface():
@@ -185,7 +187,7 @@ func Granted(v *View, w Want) Next {
 // Refused leaves a node as it is that doesn't get what it wants.
 func Refused(v *View, w Want, r plan.Refusal) Next {
 	if w == WantStaging {
-		return v.refused(intent.PhaseWaiting, r.After(v.Marks.Report.Available+" is available; "))
+		return v.refused(intent.PhaseWaiting, r.After(v.wants()))
 	}
 	return v.hold(r)
 }

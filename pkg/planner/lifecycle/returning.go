@@ -69,7 +69,7 @@ func uncordon(in *Input) Next {
 // the version (S10). Nor does an error of an agent whose kubelet runs the target.
 func (v *View) cameBack() (r plan.Reason, blamed bool) {
 	switch m := &v.Marks; {
-	case v.OSVersion == m.Intent.Target:
+	case v.OSVersion == m.Intent.Target || m.Cycles():
 		return plan.ReasonHostError, false
 	case m.Plan != nil:
 		return v.planFailed()

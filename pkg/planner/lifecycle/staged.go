@@ -20,6 +20,13 @@ func unstage(in *Input) Next {
 	r, message := plan.ReasonOfferWithdrawn, withdrawn(m)
 	switch m.Intent.Target {
 	case m.Report.Current:
+		switch {
+		case m.Cycles() && !in.offered():
+			return Next{}
+		case m.Cycles():
+			return in.do(intent.ActStabilize, plan.ReasonUpdateAvailable, m.Report.Available+" is offered by now: the node goes there instead",
+				in.stabilize()).freeing(in.Slot)
+		}
 		r, message = plan.ReasonAlreadyOnTarget, "the node already runs "+m.Intent.Target
 	case m.Report.Available:
 		return Next{}
@@ -31,7 +38,7 @@ func unstage(in *Input) Next {
 
 // stagedRefused asks all that keeps a staged node by itself in service.
 func stagedRefused(in *Input) Next {
-	r := plan.FirstRefusal(in.Now, &in.View, paused, agentAbsent, notReady, bootUnconfirmed, leavingCluster, (*View).tired)
+	r := plan.FirstRefusal(in.Now, &in.View, paused, agentAbsent, notReady, bootUnconfirmed, leavingCluster, (*View).tired, cycleUnknown)
 	if !r.Refuses() {
 		return none(r.Again)
 	}
@@ -92,8 +99,8 @@ func (v *View) doubtful() bool {
 	if v.Marks.Intent.Action == marker.ActionConfirmUpdate {
 		after = confirmFor
 	}
-	// What a plan prepares is asked of no repository.
-	return v.Marks.Plan == nil && v.Marks.Report.Protocol >= confirmProtocol && v.Now.Sub(v.Marks.Intent.Time) > after
+	// What a plan prepares is asked of no repository, and a cycle needs none.
+	return v.Marks.Plan == nil && !v.Marks.Cycles() && v.Marks.Report.Protocol >= confirmProtocol && v.Now.Sub(v.Marks.Intent.Time) > after
 }
 
 // JustAsked reports whether a node that is asked to confirm what is staged may keep its place, and until when.
@@ -122,7 +129,7 @@ func (v *View) cordon() Next {
 	if v.LeftInPlace() {
 		c.wait(v.inPlace())
 	}
-	next := v.do(intent.ActCordon, plan.ReasonCordoned, plan.TakenOut(v.Marks.Intent.Target), c)
+	next := v.do(intent.ActCordon, plan.ReasonCordoned, plan.TakenOut(v.Marks.Intent.Target, v.Marks.Cycles()), c)
 	if next.Step != nil {
 		next.Step.TakesSlot = true
 	}

@@ -11,8 +11,11 @@ import (
 
 // stage begins an attempt: the agent is asked to stage what its host is offered.
 func (v *View) stage() Next {
-	target := v.Marks.Report.Available
-	waits := "the agent stages " + target
+	target := v.Goal()
+	r, message, waits := plan.ReasonUpdateAvailable, "stage "+target, "the agent stages "+target
+	if v.wantsCycle() {
+		r, message, waits = plan.ReasonCycleWanted, "begin a cycle on "+target+", as the user asked", asksForCycle(target)
+	}
 	if v.Wish != nil {
 		waits = preparing(&v.Wish.Plan, target)
 	}
@@ -21,7 +24,7 @@ func (v *View) stage() Next {
 	if w := v.Wish; w != nil {
 		c.Marks.Plan, c.Marks.Intent.Template = new(w.Plan), w.Prepare
 	}
-	return v.do(intent.ActStage, plan.ReasonUpdateAvailable, "stage "+target, c)
+	return v.do(intent.ActStage, r, message, c)
 }
 
 // staging is the next step of a node whose agent is asked to stage, or to confirm what is staged.
@@ -66,6 +69,8 @@ func awaitStaging(in *Input) Next {
 	case !in.AgentReady:
 		return in.wait(intent.PhaseStaging, plan.ReasonAgentNotReady,
 			plan.Messagef("to %s %s; no agent pod is Ready on the node", wanted(m), m.Intent.Target))
+	case m.Cycles():
+		return in.wait(intent.PhaseStaging, plan.ReasonStaging, plan.Text(asksForCycle(m.Intent.Target)))
 	case m.Intent.Action != marker.ActionConfirmUpdate:
 		return in.wait(intent.PhaseStaging, plan.ReasonStaging, plan.Messagef("the agent stages %s", m.Intent.Target))
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 )
 
@@ -116,6 +117,9 @@ func finish(in *Input) Next {
 		// It is the version's doing if they were seen, and no other node could be where their pods are missing.
 		c.fail(r, message, in.Checked.Failed == "" && !in.OthersOut)
 		c.planDone(target)
+	case target != "" && in.Marks.Cycles():
+		r, message = plan.ReasonCycled, plan.Cycled(target)
+		c.end(marker.OutcomeCycled, r)
 	case target != "":
 		r, message = plan.ReasonUpdated, "updated to "+target
 		c.succeed(r)

@@ -277,7 +277,7 @@ func (v *View) unsuccessful(but int) *marker.Attempt {
 	for i := len(v.Marks.History) - 1; i >= 0 && !v.Marks.History[i].Retried; i-- {
 		a := &v.Marks.History[i]
 		// A clock that ran ahead has written what ends in the future.
-		if a.Outcome == marker.OutcomeUpdated || a.Ended.After(v.Now) {
+		if a.Outcome.Succeeded() || a.Ended.After(v.Now) {
 			continue
 		}
 		if but == 0 {

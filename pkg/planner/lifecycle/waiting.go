@@ -32,8 +32,11 @@ func unfit(in *Input) Next {
 }
 
 func upToDate(in *Input) Next {
-	if in.offered() {
+	switch {
+	case in.offered() || in.wantsCycle():
 		return Next{}
+	case in.Marks.Cycle != "" && in.Wish != nil:
+		return in.dismiss("plans update the node, and it has what they want: there is nothing to go through a cycle with")
 	}
 	m := plan.Messagef("runs %s and nothing newer is offered", in.Marks.Report.Current)
 	if in.Wish != nil {
@@ -44,7 +47,7 @@ func upToDate(in *Input) Next {
 
 // early waits with a node that is offered a version, and by itself may not stage it yet.
 func early(in *Input) Next {
-	return in.refusedBy(lowerOffered, minorSkipped, noEffect, backingOff, tiredOfOffers, recentlyUncordoned, notReady, leavingCluster)
+	return in.refusedBy(lowerOffered, minorSkipped, noEffect, backingOff, tiredOfOffers, cycleUnknown, recentlyUncordoned, notReady, leavingCluster)
 }
 
 func (in *Input) refusedBy(checks ...plan.Check[*View]) Next {
@@ -108,13 +111,13 @@ func (v *View) offered() bool {
 // heldAtVersion is why a node waits for a version that is not offered to it yet.
 func heldAtVersion(v *View) plan.Refusal {
 	current, hold := v.Marks.Report.Current, v.Settings.Versions.Hold
-	if v.Wish != nil || v.offered() || hold == "" || marker.CompareVersions(current, hold) >= 0 {
+	if v.Wish != nil || v.offered() || v.wantsCycle() || hold == "" || marker.CompareVersions(current, hold) >= 0 {
 		return plan.Refusal{}
 	}
 	return plan.Refuse(plan.ReasonHeldAtVersion, plan.Messagef("runs %s; the policy holds the fleet at %s, which is not offered to it yet", current, hold))
 }
 
-func lowerOffered(v *View) plan.Refusal { return v.Lower(v.Marks.Report.Available) }
+func lowerOffered(v *View) plan.Refusal { return v.Lower(v.Goal()) }
 
 // Lower is why a version that is lower than the one that runs is no target.
 func (v *View) Lower(version string) plan.Refusal {
@@ -132,7 +135,7 @@ func (v *View) Lower(version string) plan.Refusal {
 // backingOff is why the offered version has to wait: it failed here, or isn't newer than all that did.
 func backingOff(v *View) plan.Refusal {
 	f, offered := v.Marks.Failure, v.Marks.Report.Available
-	if f == nil || !v.Now.Before(f.RetryAfter) || !slices.ContainsFunc(f.Versions, func(failed string) bool {
+	if f == nil || v.wantsCycle() || !v.Now.Before(f.RetryAfter) || !slices.ContainsFunc(f.Versions, func(failed string) bool {
 		return offered == failed || v.Wish == nil && marker.CompareVersions(offered, failed) <= 0
 	}) {
 		return plan.Refusal{}
@@ -143,7 +146,7 @@ func backingOff(v *View) plan.Refusal {
 }
 
 func tiredOfOffers(v *View) plan.Refusal {
-	return v.tired().After(v.Marks.Report.Available + " is available; ")
+	return v.tired().After(v.wants())
 }
 
 // recentlyUncordoned is why a node is left alone whose last attempt a user ended by an uncordon.
