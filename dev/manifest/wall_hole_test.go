@@ -28,15 +28,18 @@ func holes() []hole {
 	}
 	for _, p := range []string{"update-operator-proxy", "update-operator-controller"} {
 		add(p, nodeHoles()...)
-		add(p, [3]string{" && variables.had[?'bottlerocket.aws/paused'] == variables.has[?'bottlerocket.aws/paused']", "", "a pause removed from many, for another"})
 	}
 	add("update-operator-proxy",
+		[3]string{"'bottlerocket.aws/paused', 'bottlerocket.aws/cycle']", "'bottlerocket.aws/cycle']", "a pause removed from many, for another"},
+		[3]string{"'bottlerocket.aws/paused', 'bottlerocket.aws/cycle']", "'bottlerocket.aws/paused']", "a request in the place of another annotation"},
 		[3]string{unchanged("labels"), "[]", "a label"},
 		[3]string{"object.spec == oldObject.spec", "true", "the cordon"},
 	)
 	add("update-operator-controller",
 		[3]string{"size(variables.said) == 0", "true", "an answer forged"},
-		[3]string{"(variables.agents + ['bottlerocket.aws/retry']).filter(k, k in variables.has && ", "variables.agents.filter(k, k in variables.has && ", "a retry forged"},
+		[3]string{" && variables.had[?'bottlerocket.aws/paused'] == variables.has[?'bottlerocket.aws/paused']", "", "a pause removed from many, for another"},
+		[3]string{"['bottlerocket.aws/retry', 'bottlerocket.aws/cycle']).filter", "['bottlerocket.aws/cycle']).filter", "a retry forged"},
+		[3]string{"['bottlerocket.aws/retry', 'bottlerocket.aws/cycle']).filter", "['bottlerocket.aws/retry']).filter", "a request forged"},
 		[3]string{"&& (variables.own + variables.agents).exists(o, o in variables.has)", "&& false", "a report removed by itself"},
 		[3]string{"'bottlerocket.aws/failure' in variables.has)", "false)", "a retry removed, and the failure left"},
 		[3]string{"size(bytes(variables.has[k])) > 128", "false", "a mark that could not have stood there"},

@@ -58,6 +58,10 @@ func TestWallLetsThrough(t *testing.T) {
 	patch(w.admin, setAnnotation(string(marker.KeyRetry), "now"))
 	patch(w.users[Controller], setAnnotation(string(marker.KeyRetry), nil))
 
+	// So does a request.
+	patch(w.admin, setAnnotation(string(marker.KeyCycle), "x"))
+	patch(w.users[Controller], setAnnotation(string(marker.KeyCycle), nil))
+
 	// A node that is let go: all of the operator's goes at once, the user's and what a newer one wrote stays.
 	set, gone := map[string]any{}, map[string]any{}
 	for _, k := range keys {

@@ -65,6 +65,7 @@ func answerAttacks() []attack {
 		merge("busy after an answer", answeredNode, setAnnotation(string(marker.KeyActionState), "busy"), "has answered"),
 		merge("an answer taken back", answeredNode, fmt.Sprintf(`{"metadata":{"annotations":{%q:null,%q:null,%q:null}}}`, marker.KeyActiveID, marker.KeyActionState, marker.KeyMessage), "has answered"),
 		merge("an answer's state taken back", answeredNode, setAnnotation(string(marker.KeyActionState), nil), "has answered"),
+		merge("a request forged among many", crowdedNode, fmt.Sprintf(`{"metadata":{"annotations":{%q:"forged","example.com/0":null}}}`, marker.KeyCycle), "annotation "),
 		merge("an intent forged among many", crowdedNode, fmt.Sprintf(`{"metadata":{"annotations":{%q:"forged","example.com/0":null}}}`, marker.KeyIntentID), "annotation "),
 	}
 }
