@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/hostsim"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/sim/apiserver"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/agent"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/authorizer"
@@ -333,6 +334,9 @@ func (h hostWay) RoundTrip(r *http.Request) (*http.Response, error) {
 	answer, err := h.api.RoundTrip(r)
 	w.transcript.act("%s asks its host: %s %s", h.m.name, r.Method, r.URL.RequestURI())
 	h.m.countStrikes()
+	if r.Method == http.MethodGet {
+		h.m.sawReady = h.m.host.Snapshot().State == hostsim.Ready
+	}
 	if at, due := h.m.host.NextEvent(); due && r.Method == http.MethodPost {
 		// A command goes on when no request asks for its status.
 		w.after(max(0, at.Sub(w.now)), func() { h.m.host.Settle() })

@@ -76,6 +76,10 @@ type watched struct {
 	begun map[string]bool
 	// failed are intents that were answered with an error.
 	failed map[string]bool
+	// requests are the attempts that took the node out of service for each request of a user, rebooted the reboots for it;
+	// again are ids that a user gave more than once.
+	requests, rebooted map[string]int
+	again              map[string]bool
 	// left: the node was taken out of the operator's care at some time. unlabelled: a user did that by removing the label
 	// from a node that showed that it was in that care.
 	left, unlabelled bool
@@ -84,7 +88,8 @@ type watched struct {
 func (c *checks) of(n *corev1.Node) *watched {
 	k := c.nodes[string(n.UID)]
 	if k == nil {
-		k = &watched{uncordoned: map[string]bool{}, begun: map[string]bool{}, failed: map[string]bool{}, hookIDs: map[string]time.Time{}, blamed: map[string]time.Time{}}
+		k = &watched{uncordoned: map[string]bool{}, begun: map[string]bool{}, failed: map[string]bool{}, hookIDs: map[string]time.Time{}, blamed: map[string]time.Time{},
+			requests: map[string]int{}, rebooted: map[string]int{}, again: map[string]bool{}}
 		c.nodes[string(n.UID)] = k
 	}
 	return k

@@ -89,6 +89,9 @@ func (c *checks) command(m *machine, command string) {
 			w.violate("S3", "%s is asked to %s, and the intent that stands is %q, answered %q", n.Name, command, wanted, annotation(n, marker.KeyActionState))
 		}
 	}
+	if command == "reboot" && n != nil && cycleOf(n) != "" && m.sawReady {
+		w.violate("S6", "%s is asked to reboot for a cycle, and its agent has seen that another set boots next", n.Name)
+	}
 	if command == "reboot" {
 		m.asked, m.askedOn = id, m.agent.identity.NodeUID
 	}
@@ -108,6 +111,11 @@ func (c *checks) reboot(m *machine) {
 		return
 	}
 	k := c.of(n)
+	if id := cycleOf(n); id != "" {
+		if k.rebooted[id]++; k.rebooted[id] > 1 && !k.again[id] {
+			w.violate("S3", "%s reboots twice for the request %q", m.name, id)
+		}
+	}
 	c.goes(m, annotation(n, marker.KeyTargetVersion))
 	if !n.Spec.Unschedulable && !k.uncordoned[m.asked] {
 		w.violate("S2", "%s reboots and is not cordoned", n.Name)

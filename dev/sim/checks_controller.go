@@ -47,7 +47,8 @@ func (c *checks) decided(actor string, before, after *corev1.Node) {
 		c.returned(actor, before)
 	}
 	ended := endedBy(before, after)
-	if ended.Outcome == string(marker.OutcomeFailed) {
+	c.cycles(actor, before, after, ended)
+	if ended.Outcome == string(marker.OutcomeFailed) && !cycles(before) {
 		c.count("L3")
 		if annotation(after, marker.KeyFailure) == annotation(before, marker.KeyFailure) && !c.tampered[string(after.UID)] {
 			w.violate("L3", "%s ends an attempt on %s as failed and does not count the failure with it", actor, after.Name)
@@ -86,7 +87,7 @@ func (c *checks) decided(actor string, before, after *corev1.Node) {
 	if action == string(marker.ActionRebootUpdate) && id != annotation(before, marker.KeyIntentID) {
 		c.beforeReboot(actor, before)
 	}
-	if ended.Outcome == string(marker.OutcomeUpdated) {
+	if ended.Outcome == string(marker.OutcomeUpdated) || ended.Outcome == string(marker.OutcomeCycled) {
 		c.success(actor, before, after)
 	}
 }
@@ -208,6 +209,7 @@ type attempt struct {
 	Outcome string    `json:"outcome"`
 	Reason  string    `json:"reason"`
 	Ended   time.Time `json:"ended"`
+	Cycle   string    `json:"cycle"`
 }
 
 func history(n *corev1.Node) []attempt {

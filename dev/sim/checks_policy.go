@@ -284,6 +284,10 @@ func (c *checks) forbidden(d *decision, n *corev1.Node, version string, cordon b
 	case shut != "" && (cordon || shut == "in a freeze" || !rules.StageOutside):
 		return shut
 	}
+	if cycles(n) {
+		// It brings no version.
+		return ""
+	}
 	if why := c.noTarget(d, version); why != "" {
 		return why
 	}
@@ -430,6 +434,9 @@ func (c *checks) goesOn(actor string, n *corev1.Node) {
 	c.count("S6")
 	rules := rulesOf(&d.set, n)
 	why := c.noTarget(d, annotation(n, marker.KeyTargetVersion))
+	if cycles(n) {
+		why = ""
+	}
 	if pause := d.pauses(n); pause != nil && pause.InFlight == policy.Return {
 		why = "in a pause that gives back"
 	}

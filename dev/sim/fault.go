@@ -49,6 +49,8 @@ var strikes = map[Kind]func(hit){
 	CrashRunner: hit.crashRunner, FreezeRunner: hit.freezeRunner, KubeletDies: hit.kubeletDies, PlanPodRefused: hit.refusePlanPods,
 	PlanPodHangs: hit.podFault, PlanPodFails: hit.podFault, PlanPodNoEffect: hit.podFault, PlanPodEvicted: hit.podFault, PlanPodRejected: hit.podFault,
 	ImageNotPulled: hit.podFault, RebootInPod: hit.podFault, PersonDeletesPlanPod: hit.deletePlanPod, PersonChangesTemplate: hit.changeTemplate,
+
+	PersonAsksCycle: hit.askCycle, PersonTakesCycleBack: hit.takeCycleBack, ForeignUpdate: func(h hit) { h.strike(); h.w.release(); h.m.foreignUpdate(2 * time.Minute) },
 }
 
 // apply lets the fault happen now.

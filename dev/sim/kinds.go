@@ -75,11 +75,16 @@ const (
 	RebootInPod           Kind = "reboot-in-pod"
 	PersonDeletesPlanPod  Kind = "person-deletes-plan-pod"
 	PersonChangesTemplate Kind = "person-changes-template"
+
+	PersonAsksCycle      Kind = "person-asks-cycle"
+	PersonTakesCycleBack Kind = "person-takes-cycle-back"
+	ForeignUpdate        Kind = "foreign-update"
 )
 
 // always are those that any scenario may hold, governing those of scenarios with a policy file, surrounding what is
 // around a node that is disrupted, and unwriting what the API server makes of the controllers' writes to one node.
-// Planning, in plans.go, are those of scenarios with nodes of plans.
+// Planning, in plans.go, are those of scenarios with nodes of plans, cycling, in cycles.go, of those in which users ask
+// for cycles.
 var always = []Kind{CrashController, FreezeController, CrashAgent, FreezeAgent, ProxyDown, APIServerDown, LostRequest, LostAnswer,
 	SlowRequest, SlowAnswer, Throttled, WatchLag, WatchRepeat, WatchRestart, Compaction, StaleList, ControllerClock, ProxyClock, AgentClock,
 	PowerCut, SlowBoot, NeverReturns, NodeFlaps, NodeUnwell, NodeDeleted, NodeRenamed, AgentPodReplaced, FrozenBudget, StuckPod, LateBinding,
@@ -93,5 +98,5 @@ var (
 	governing   = []Kind{PersonWritesPolicy, PersonBreaksPolicy, PersonDeletesPolicy, PersonAcknowledges, BadRelease}
 	surrounding = []Kind{SlowDetach, BrokenApp, AutoscalerTakes, PersonExcludes}
 	unwriting   = []Kind{WritesRefused, WritesSlow}
-	kinds       = slices.Concat(always, governing, surrounding, unwriting, planning)
+	kinds       = slices.Concat(always, governing, surrounding, unwriting, planning, cycling)
 )

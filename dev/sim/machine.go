@@ -38,6 +38,8 @@ type machine struct {
 	rebooted map[string]int
 	// unwritten is how writes to its Node go.
 	unwritten unwritten
+	// sawReady: at its last look the agent saw that another set boots next.
+	sawReady bool
 	// unregistered: its kubelet makes no Node.
 	unregistered bool
 	// injected counts the faults that its host was given, left is what is left of them.

@@ -329,6 +329,9 @@ func (w *world) unsettled() string {
 			}
 			continue
 		}
+		if id := annotation(n, marker.KeyCycle); id != "" {
+			return fmt.Sprintf("the request %s for %s stands", id, n.Name)
+		}
 		if m.isPlanned {
 			if u := w.planUnsettled(m, n); u != "" {
 				return u

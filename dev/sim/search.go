@@ -24,10 +24,16 @@ type Figures struct {
 }
 
 // Promises that the simulation looks at.
-var Promises = []string{"S1", "S2", "S3", "S4", "S5", "S6", "S7", "S9", "S10", "L1", "L2", "L3", "L4"}
+var Promises = []string{"S1", "S2", "S3", "S4", "S5", "S6", "S7", "S9", "S10", "L1", "L2", "L3", "L4", Cycled, CycleEnded}
 
 // LeftInPlace is what S2 is counted as where there is no other node to drain to.
 const LeftInPlace = "S2 of a cluster of one"
+
+// Cycled is what S3 is counted as where a cycle begins, S10 where one ends.
+const (
+	Cycled     = "S3 of a cycle"
+	CycleEnded = "S10 of a cycle"
+)
 
 func (f *Figures) add(r Result) {
 	f.Seeds++

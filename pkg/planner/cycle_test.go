@@ -88,6 +88,7 @@ func TestCycle(t *testing.T) {
 		{"one request, one attempt", []change{asks("x"), ended(marker.OutcomeFailed, "x")}, "Waiting Dismiss CycleRefused"},
 		{"wherever the node is", []change{draining, asks("x"), ended(marker.OutcomeCycled, "x")}, "Draining Dismiss CycleRefused"},
 		{"of plans there is none that changes nothing", []change{planned, asks("x")}, "Waiting Dismiss CycleRefused"},
+		{"nor where no plan chooses the node", []change{planned, asks("x"), with(func(n *fleet.Node) { n.Labels = map[string]string{"system": "else"} })}, "Waiting Dismiss CycleRefused"},
 
 		{"the agent is silent", []change{cycleStaged, unanswered}, "Staging wait Staging"},
 		{"the agent says that it runs", []change{cycleStaged}, "Staged Cordon Cordoned"},
@@ -126,8 +127,9 @@ func TestCycle(t *testing.T) {
 			s := fleetOf([]fleet.Node{n, node("b")}, held...)
 			s.PlanTargets = targets()
 			set := policy.DefaultSettings()
-			// The node has what this plan wants.
+			// The node has what this plan wants, where that chooses it.
 			set.Plans = []policy.Plan{k3s(k1)}
+			set.Plans[0].Selector = policy.Selector{{Key: "system", Operator: policy.DoesNotExist}}
 			got, _ := find(t, planner.Plan(s, set), "a")
 			assert.Equal(t, verdict(got), tc.want, got.Message)
 		})

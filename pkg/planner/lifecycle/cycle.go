@@ -67,6 +67,17 @@ func requestWithdrawn(in *Input) Next {
 	return in.abandon(plan.ReasonRequestWithdrawn, "the user took the request for the cycle back", marker.OutcomeAbandoned)
 }
 
+// noCycleOfPlans refuses a request for a node that plans update and for which none has anything to do.
+func noCycleOfPlans(in *Input) Next {
+	if in.Marks.Cycle == "" || in.Wish == nil {
+		return Next{}
+	}
+	if none := &in.Wish.NoTarget; none.Reason != plan.ReasonNoPlan && (none.Refuses() || in.offered()) {
+		return Next{}
+	}
+	return in.dismiss("plans update the node, and none has anything to do on it: there is no cycle without a target")
+}
+
 // dismiss removes a request for which there is nothing to do.
 func (v *View) dismiss(why string) Next {
 	c := v.keep()

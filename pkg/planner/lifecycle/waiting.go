@@ -12,7 +12,7 @@ import (
 
 // waiting is the next step of a node that nothing is asked of but its facts.
 func waiting(in *Input) Next {
-	return first(in, fence, correctClock, unfit, upToDate, early, wantStaging)
+	return first(in, fence, correctClock, noCycleOfPlans, unfit, upToDate, early, wantStaging)
 }
 
 // correctClock cuts a wait that a clock which ran ahead wrote far into the future.
@@ -32,11 +32,8 @@ func unfit(in *Input) Next {
 }
 
 func upToDate(in *Input) Next {
-	switch {
-	case in.offered() || in.wantsCycle():
+	if in.offered() || in.wantsCycle() {
 		return Next{}
-	case in.Marks.Cycle != "" && in.Wish != nil:
-		return in.dismiss("plans update the node, and it has what they want: there is nothing to go through a cycle with")
 	}
 	m := plan.Messagef("runs %s and nothing newer is offered", in.Marks.Report.Current)
 	if in.Wish != nil {
