@@ -14,17 +14,18 @@ import (
 // labelRule is the rule by which the controller labels nodes.
 const labelRule = "autoLabel: true"
 
-// enrol draws, for a part of the seeds with policies, that the controller labels nodes, and what users do to labels
-// then. All of the policies say it or none: which of them a controller went by is hard to tell.
+// enrol draws, for a part of the seeds with policies and Bottlerocket nodes, that the controller labels nodes, and what
+// users do to labels then. All of the policies say it or none: which of them a controller went by is hard to tell.
 func (s *Scenario) enrol(r *rand.Rand) {
-	if len(s.Policies) == 0 || r.IntN(8) > 0 {
+	nodes := s.Nodes - s.PlanNodes
+	if len(s.Policies) == 0 || nodes <= 0 || r.IntN(8) > 0 {
 		return
 	}
 	for i := range s.Policies {
 		s.Policies[i].put("autoLabel", "true")
 	}
 	for range 1 + r.IntN(4) {
-		s.Faults = append(s.Faults, Fault{At: time.Duration(r.Int64N(int64(s.Trouble))).Truncate(time.Millisecond), Kind: PersonUnlabels, On: r.IntN(s.Nodes),
+		s.Faults = append(s.Faults, Fault{At: time.Duration(r.Int64N(int64(s.Trouble))).Truncate(time.Millisecond), Kind: PersonUnlabels, On: r.IntN(nodes),
 			For: time.Duration(r.Int64N(int64(4 * time.Minute))).Truncate(time.Millisecond), N: r.IntN(16), When: pick(r, "", "", AtPrepare, AtCordon, AtEnd)})
 	}
 }
