@@ -151,6 +151,9 @@ func TestDocumentedRights(t *testing.T) {
 		got = c.run(append(strings.Fields(line), "--as", steers)...)
 		assert.Equal(t, got.status, 0, got.errs)
 	}
+	// It refuses, since the node's agent is not there, and only after it was allowed to look.
+	got := c.run("e2e", "--node", "a", "--as", looks)
+	assert.Assert(t, strings.Contains(got.errs, "no agent pod is Ready on it"), got.errs)
 	for _, line := range []string{"clean a --force=controller", "clean --all --state --force=controller --dry-run", "clean --all --state --labels --force=controller"} {
 		assert.Equal(t, c.run(append(strings.Fields(line), "--as", looks)...).status, 1)
 		got := c.run(append(strings.Fields(line), "--as", cleans)...)
