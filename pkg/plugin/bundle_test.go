@@ -53,6 +53,7 @@ var planted = map[string]string{
 	"a JSON web token in a log":          "eyJhbGciOiJSUzI1NiIsImtpZCI6IlgifQ.eyJpc3MiOiJrdWJlcm5ldGVzIn0.c2lnbmF0dXJlc2lnbmF0dXJl",
 	"a basic authorization in a log":     "dXNlcjpwYXNzd29yZHBhc3N3b3Jk",
 	"a private key in a log":             "MIIEowIBAAKCAQEAprivatekeyinalog",
+	"the end of a private key":           "RW5kT2ZBUHJpdmF0ZUtleQ==",
 	"a private key in one line":          "MIIEowIBAAKCAQEAprivatekeyinoneline",
 	"a password in JSON in a log":        "PASSWORDinJSON",
 	"a password in JSON in JSON":         "PASSWORDtwiceQUOTED",
@@ -180,6 +181,7 @@ func (in *installation) plant() {
 // logs answers for the kubelets, which aren't there.
 func (in *installation) logs(next http.RoundTripper) http.RoundTripper {
 	said := strings.Join([]string{
+		"bWlkZGxlT2ZBUHJpdmF0ZUtleQo", planted["the end of a private key"], "-----END EC PRIVATE KEY-----",
 		"level=info msg=began", "curl -H 'Authorization: Bearer " + planted["a bearer token in a log"] + "'", "map[Authorization:[Basic " + planted["a basic authorization in a log"] + "]]",
 		"token " + planted["a JSON web token in a log"] + " was refused", "-----BEGIN RSA PRIVATE KEY-----", planted["a private key in a log"], "-----END RSA PRIVATE KEY-----",
 		`{"key":"-----BEGIN PRIVATE KEY-----\n` + planted["a private key in one line"] + `\n-----END PRIVATE KEY-----\n"}`,

@@ -42,7 +42,7 @@ func (p *plugin) command() *cobra.Command {
 		Use:   "kubectl-bottlerocket",
 		Short: "Show and steer the updates of Bottlerocket nodes",
 		Long: "Show what the Bottlerocket update operator does with the nodes, what it would do next and why not more, and enroll nodes,\n" +
-			"pause, resume or retry it; and clean up after it.",
+			"pause, resume or retry it; check the cluster before and after it is installed; and clean up after it.",
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl bottlerocket"},
 		Version:       telemetry.Build(),
 		SilenceErrors: true,

@@ -21,6 +21,8 @@ var scrubs = []struct {
 }{
 	// A key that is cut off has no end. Its lines may be one, with \n for their ends.
 	{regexp.MustCompile(`(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(-----END [A-Z0-9 ]*PRIVATE KEY-----|\z)`), leftOut},
+	// The end of one whose beginning is cut off.
+	{regexp.MustCompile(`([A-Za-z0-9+/=]{8,}\s+)*-----END [A-Z0-9 ]*PRIVATE KEY-----`), leftOut},
 	// A JSON web token, also one that is cut off.
 	{regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}(\.[A-Za-z0-9_-]*){0,2}`), leftOut},
 	{regexp.MustCompile(`(?i)(authorization\\?["']?\s*[:=]\s*\\?["'\[]?)((bearer|basic|digest|negotiate|token|aws4-hmac-sha256)\s+)?[^\s"'\\;\]]+`), "${1}" + leftOut},
