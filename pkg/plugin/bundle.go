@@ -61,9 +61,11 @@ func (p *plugin) supportBundle(ctx context.Context, o *bundleOptions) error {
 		return err
 	}
 	fmt.Fprintf(p.Out, "%s written: %d files, %d KiB\n", line(o.file), len(b.files), (len(archive)+1023)>>10)
-	fmt.Fprintln(p.ErrOut, "Look through it before you send it: README.txt in it says what it holds, and what is left out")
+	fmt.Fprintln(p.ErrOut,
+		"Look through it before you send it: README.txt in it says what it holds, and what is left out")
 	if n := len(b.unread); n > 0 {
-		warn(p.ErrOut, []string{fmt.Sprintf("%d things could not be read; unread.txt in the archive says which and why", n)})
+		warn(p.ErrOut, []string{fmt.Sprintf("%d things could not be read; unread.txt in the archive says which and why",
+			n)})
 	}
 	return nil
 }
@@ -101,7 +103,8 @@ func (p *plugin) bundle(ctx context.Context) (*bundle, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, bundleWithin)
 	defer cancel()
-	b := &bundle{client: client, metadata: meta, namespace: p.namespace(), files: map[string][]byte{}, about: map[string]string{}}
+	b := &bundle{client: client, metadata: meta, namespace: p.namespace(), files: map[string][]byte{},
+		about: map[string]string{}}
 	b.object("check.json", "what kubectl bottlerocket check found", check)
 	var text bytes.Buffer
 	if err := check.print(&text); err != nil {

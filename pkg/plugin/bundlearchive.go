@@ -35,8 +35,9 @@ func (b *bundle) archive(made time.Time) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		header := &tar.Header{Name: top + path, Mode: 0o600, Size: int64(len(body)), ModTime: made.Truncate(time.Second),
-			Format: tar.FormatPAX}
+		header := &tar.Header{Name: top + path, Mode: 0o600, Size: int64(len(body)),
+			ModTime: made.Truncate(time.Second),
+			Format:  tar.FormatPAX}
 		if err := archive.WriteHeader(header); err != nil {
 			return nil, errors.Wrap(err, "making the archive")
 		}

@@ -80,7 +80,8 @@ func (b *bundle) read(ctx context.Context) {
 	core, apps := b.client.CoreV1(), b.client.AppsV1()
 
 	managed := map[string]bool{}
-	listed(ctx, b, "nodes.json", "the nodes with a label or annotations of the operator, or with Bottlerocket", maxNodes, metav1.ListOptions{}, core.Nodes().List,
+	listed(ctx, b, "nodes.json", "the nodes with a label or annotations of the operator, or with Bottlerocket",
+		maxNodes, metav1.ListOptions{}, core.Nodes().List,
 		func(l *corev1.NodeList) []corev1.Node { return l.Items }, func(n *corev1.Node) bool {
 			v := kube.View(n)
 			managed[n.Name] = v.Labelled() || v.Marked() || v.OSVersion != ""
@@ -100,11 +101,14 @@ func (b *bundle) read(ctx context.Context) {
 		func(l *appsv1.DaemonSetList) []appsv1.DaemonSet { return l.Items }, every)
 	listed(ctx, b, "objects/services.json", "its Service", maxNodes, ours, core.Services(b.namespace).List,
 		func(l *corev1.ServiceList) []corev1.Service { return l.Items }, every)
-	listed(ctx, b, "objects/endpointslices.json", "where its Service sends agents to", maxNodes, metav1.ListOptions{}, b.client.DiscoveryV1().EndpointSlices(b.namespace).List,
+	listed(ctx, b, "objects/endpointslices.json", "where its Service sends agents to", maxNodes, metav1.ListOptions{},
+		b.client.DiscoveryV1().EndpointSlices(b.namespace).List,
 		func(l *discoveryv1.EndpointSliceList) []discoveryv1.EndpointSlice { return l.Items }, every)
-	listed(ctx, b, "objects/leases.json", "the Leases of its namespace", maxNodes, metav1.ListOptions{}, b.client.CoordinationV1().Leases(b.namespace).List,
+	listed(ctx, b, "objects/leases.json", "the Leases of its namespace", maxNodes, metav1.ListOptions{},
+		b.client.CoordinationV1().Leases(b.namespace).List,
 		func(l *coordinationv1.LeaseList) []coordinationv1.Lease { return l.Items }, every)
-	listed(ctx, b, "objects/poddisruptionbudgets.json", "all PodDisruptionBudgets of the cluster", maxBudgets, metav1.ListOptions{}, b.client.PolicyV1().PodDisruptionBudgets("").List,
+	listed(ctx, b, "objects/poddisruptionbudgets.json", "all PodDisruptionBudgets of the cluster", maxBudgets,
+		metav1.ListOptions{}, b.client.PolicyV1().PodDisruptionBudgets("").List,
 		func(l *policyv1.PodDisruptionBudgetList) []policyv1.PodDisruptionBudget { return l.Items }, every)
 	b.readEvents(ctx, managed)
 	b.readAccess(ctx)
@@ -115,8 +119,10 @@ func (b *bundle) read(ctx context.Context) {
 
 func (b *bundle) readEvents(ctx context.Context, managed map[string]bool) {
 	items := func(l *corev1.EventList) []corev1.Event { return l.Items }
-	listed(ctx, b, "events/namespace.json", "Events of the operator's namespace", maxEvents, metav1.ListOptions{}, b.client.CoreV1().Events(b.namespace).List, items, every)
-	listed(ctx, b, "events/nodes.json", "Events of these nodes", maxEvents, metav1.ListOptions{FieldSelector: "involvedObject.kind=Node"},
+	listed(ctx, b, "events/namespace.json", "Events of the operator's namespace", maxEvents, metav1.ListOptions{},
+		b.client.CoreV1().Events(b.namespace).List, items, every)
+	listed(ctx, b, "events/nodes.json", "Events of these nodes", maxEvents,
+		metav1.ListOptions{FieldSelector: "involvedObject.kind=Node"},
 		b.client.CoreV1().Events(metav1.NamespaceDefault).List, items, func(e *corev1.Event) bool { return managed[e.InvolvedObject.Name] })
 }
 
@@ -127,25 +133,33 @@ func (b *bundle) readAccess(ctx context.Context) {
 		return o.Labels["app.kubernetes.io/name"] == "bottlerocket-update-operator"
 	}
 	binds := func(subjects []rbacv1.Subject) bool {
-		return slices.ContainsFunc(subjects, func(s rbacv1.Subject) bool { return strings.HasPrefix(s.Name, "update-operator-") })
+		return slices.ContainsFunc(subjects, func(s rbacv1.Subject) bool {
+			return strings.HasPrefix(s.Name, "update-operator-")
+		})
 	}
-	listed(ctx, b, "access/clusterroles.json", "the operator's ClusterRoles", maxNodes, metav1.ListOptions{LabelSelector: operatorSelector}, rbac.ClusterRoles().List,
+	listed(ctx, b, "access/clusterroles.json", "the operator's ClusterRoles", maxNodes,
+		metav1.ListOptions{LabelSelector: operatorSelector}, rbac.ClusterRoles().List,
 		func(l *rbacv1.ClusterRoleList) []rbacv1.ClusterRole { return l.Items }, every)
-	listed(ctx, b, "access/clusterrolebindings.json", "what binds its accounts", maxNodes, all, rbac.ClusterRoleBindings().List,
+	listed(ctx, b, "access/clusterrolebindings.json", "what binds its accounts", maxNodes, all,
+		rbac.ClusterRoleBindings().List,
 		func(l *rbacv1.ClusterRoleBindingList) []rbacv1.ClusterRoleBinding { return l.Items },
 		func(o *rbacv1.ClusterRoleBinding) bool { return isOurs(&o.ObjectMeta) || binds(o.Subjects) })
-	listed(ctx, b, "access/roles.json", "its Roles", maxNodes, metav1.ListOptions{LabelSelector: operatorSelector}, rbac.Roles("").List,
+	listed(ctx, b, "access/roles.json", "its Roles", maxNodes, metav1.ListOptions{LabelSelector: operatorSelector},
+		rbac.Roles("").List,
 		func(l *rbacv1.RoleList) []rbacv1.Role { return l.Items }, every)
-	listed(ctx, b, "access/rolebindings.json", "what binds its accounts in a namespace", maxNodes, all, rbac.RoleBindings("").List,
+	listed(ctx, b, "access/rolebindings.json", "what binds its accounts in a namespace", maxNodes, all,
+		rbac.RoleBindings("").List,
 		func(l *rbacv1.RoleBindingList) []rbacv1.RoleBinding { return l.Items },
 		func(o *rbacv1.RoleBinding) bool { return isOurs(&o.ObjectMeta) || binds(o.Subjects) })
 	ours := preflight.Walls(true)
-	listed(ctx, b, "access/validatingadmissionpolicies.json", "its admission policies", maxNodes, all, walls.ValidatingAdmissionPolicies().List,
+	listed(ctx, b, "access/validatingadmissionpolicies.json", "its admission policies", maxNodes, all,
+		walls.ValidatingAdmissionPolicies().List,
 		func(l *admissionv1.ValidatingAdmissionPolicyList) []admissionv1.ValidatingAdmissionPolicy {
 			return l.Items
 		},
 		func(o *admissionv1.ValidatingAdmissionPolicy) bool { return slices.Contains(ours, o.Name) })
-	listed(ctx, b, "access/validatingadmissionpolicybindings.json", "and their bindings", maxNodes, all, walls.ValidatingAdmissionPolicyBindings().List,
+	listed(ctx, b, "access/validatingadmissionpolicybindings.json", "and their bindings", maxNodes, all,
+		walls.ValidatingAdmissionPolicyBindings().List,
 		func(l *admissionv1.ValidatingAdmissionPolicyBindingList) []admissionv1.ValidatingAdmissionPolicyBinding {
 			return l.Items
 		},
@@ -192,7 +206,8 @@ func (b *bundle) readConfigs(ctx context.Context) {
 func (b *bundle) readSecretNames(ctx context.Context) {
 	const path = "secret-names.json"
 	names := []string{}
-	_, err := each(ctx, "secrets", metav1.ListOptions{}, b.metadata.Resource(corev1.SchemeGroupVersion.WithResource("secrets")).Namespace(b.namespace).List,
+	_, err := each(ctx, "secrets", metav1.ListOptions{},
+		b.metadata.Resource(corev1.SchemeGroupVersion.WithResource("secrets")).Namespace(b.namespace).List,
 		func(page *metav1.PartialObjectMetadataList) {
 			for _, s := range page.Items {
 				names = append(names, s.Name)
@@ -208,7 +223,8 @@ func (b *bundle) readSecretNames(ctx context.Context) {
 // readLogs reads the end of the logs of some pods, and the metrics of controllers, proxies and runner.
 func (b *bundle) readLogs(ctx context.Context, pods []corev1.Pod) {
 	central := func(p *corev1.Pod) bool {
-		return slices.Contains([]string{preflight.Controller, preflight.Proxy, preflight.Runner}, p.Labels[componentLabel])
+		return slices.Contains([]string{preflight.Controller, preflight.Proxy, preflight.Runner},
+			p.Labels[componentLabel])
 	}
 	rank := func(p *corev1.Pod) int {
 		switch {
@@ -252,7 +268,8 @@ func (b *bundle) readLog(ctx context.Context, pod, container string, previous bo
 		b.unread = append(b.unread, path+": the logs are too large in all")
 		return
 	}
-	body, err := b.client.CoreV1().Pods(b.namespace).GetLogs(pod, &corev1.PodLogOptions{Container: container, Previous: previous,
+	body, err := b.client.CoreV1().Pods(b.namespace).GetLogs(pod, &corev1.PodLogOptions{Container: container,
+		Previous:  previous,
 		TailLines: ptr.To(int64(tailOf)), LimitBytes: ptr.To(int64(logOf))}).DoRaw(ctx)
 	if err != nil {
 		b.lacks(path, refusedTo("get", "pods/log", err))

@@ -202,7 +202,8 @@ func refusedTo(verb, what string, err error) error {
 	case apierrors.IsNotFound(err) && verb == "list":
 		return errors.Errorf("the API server has no %s", what)
 	case errors.As(err, &status):
-		return errors.Errorf("the API server did not %s %s: %s", verb, what, cmp.Or(status.Status().Message, err.Error()))
+		return errors.Errorf("the API server did not %s %s: %s", verb, what,
+			cmp.Or(status.Status().Message, err.Error()))
 	}
 	return errors.Wrapf(err, "%s %s", verb, what)
 }

@@ -64,7 +64,8 @@ func firstErr(all ...error) error {
 }
 
 // firstLabels are those that the 0.1.x operator wrote on nodes.
-var firstLabels = []string{"bottlerocket.aws/update-available", "bottlerocket.aws/action-wanted", "bottlerocket.aws/action-active", "bottlerocket.aws/action-state"}
+var firstLabels = []string{"bottlerocket.aws/update-available", "bottlerocket.aws/action-wanted",
+	"bottlerocket.aws/action-active", "bottlerocket.aws/action-state"}
 
 // nodes reads all nodes, and returns the names of those that are, or could be, updated.
 func (g *gathering) nodes(ctx context.Context, plans []*upgradePlan) (map[string]bool, error) {
@@ -72,7 +73,8 @@ func (g *gathering) nodes(ctx context.Context, plans []*upgradePlan) (map[string
 	more, err := each(ctx, "nodes", metav1.ListOptions{}, g.client.CoreV1().Nodes().List, func(page *corev1.NodeList) {
 		for i := range page.Items {
 			n := &page.Items[i]
-			out := preflight.Node{Node: kube.View(n), OSImage: n.Status.NodeInfo.OSImage, Kubelet: n.Status.NodeInfo.KubeletVersion}
+			out := preflight.Node{Node: kube.View(n), OSImage: n.Status.NodeInfo.OSImage,
+				Kubelet: n.Status.NodeInfo.KubeletVersion}
 			_, out.Excluded = n.Labels[marker.LabelExcluded]
 			for _, l := range firstLabels {
 				if _, there := n.Labels[l]; there {
@@ -103,8 +105,8 @@ type upgradePlan struct {
 
 // upgradePlans reads the Plans of system-upgrade-controller. Without its CRD there are none.
 func (g *gathering) upgradePlans(ctx context.Context) ([]*upgradePlan, error) {
-	body, err := g.client.Discovery().RESTClient().Get().AbsPath("/apis/upgrade.cattle.io/v1/plans").Param("limit", "500").
-		SetHeader("Accept", "application/json").Do(ctx).Raw()
+	body, err := g.client.Discovery().RESTClient().Get().AbsPath("/apis/upgrade.cattle.io/v1/plans").
+		Param("limit", "500").SetHeader("Accept", "application/json").Do(ctx).Raw()
 	if err != nil {
 		if apierrors.IsNotFound(err) {
 			return nil, nil
@@ -129,7 +131,8 @@ func (g *gathering) upgradePlans(ctx context.Context) ([]*upgradePlan, error) {
 		if err != nil {
 			continue
 		}
-		all = append(all, &upgradePlan{preflight.UpgradePlan{Name: item.Metadata.Namespace + "/" + item.Metadata.Name}, selector})
+		all = append(all, &upgradePlan{preflight.UpgradePlan{Name: item.Metadata.Namespace + "/" + item.Metadata.Name},
+			selector})
 	}
 	return all, nil
 }
@@ -151,25 +154,27 @@ type budget struct {
 }
 
 func (w *workloads) readBudgets(ctx context.Context) error {
-	more, err := each(ctx, "poddisruptionbudgets", metav1.ListOptions{}, w.g.client.PolicyV1().PodDisruptionBudgets("").List, func(page *policyv1.PodDisruptionBudgetList) {
-		for i := range page.Items {
-			b := &page.Items[i]
-			// A selector that is empty selects all, one that is not there nothing.
-			selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
-			if err != nil {
-				selector = labels.Nothing()
+	more, err := each(ctx, "poddisruptionbudgets", metav1.ListOptions{},
+		w.g.client.PolicyV1().PodDisruptionBudgets("").List, func(page *policyv1.PodDisruptionBudgetList) {
+			for i := range page.Items {
+				b := &page.Items[i]
+				// A selector that is empty selects all, one that is not there nothing.
+				selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
+				if err != nil {
+					selector = labels.Nothing()
+				}
+				out := &budget{namespace: b.Namespace, selector: selector,
+					Budget: preflight.Budget{Name: b.Namespace + "/" + b.Name,
+						Expected: int(b.Status.ExpectedPods), Healthy: int(b.Status.CurrentHealthy), Allowed: int(b.Status.DisruptionsAllowed)}}
+				if b.Spec.MinAvailable != nil {
+					out.MinAvailable = b.Spec.MinAvailable.String()
+				}
+				if b.Spec.MaxUnavailable != nil {
+					out.MaxUnavailable = b.Spec.MaxUnavailable.String()
+				}
+				w.budgets = append(w.budgets, out)
 			}
-			out := &budget{namespace: b.Namespace, selector: selector, Budget: preflight.Budget{Name: b.Namespace + "/" + b.Name,
-				Expected: int(b.Status.ExpectedPods), Healthy: int(b.Status.CurrentHealthy), Allowed: int(b.Status.DisruptionsAllowed)}}
-			if b.Spec.MinAvailable != nil {
-				out.MinAvailable = b.Spec.MinAvailable.String()
-			}
-			if b.Spec.MaxUnavailable != nil {
-				out.MaxUnavailable = b.Spec.MaxUnavailable.String()
-			}
-			w.budgets = append(w.budgets, out)
-		}
-	})
+		})
 	w.g.cut(more, "poddisruptionbudgets")
 	return err
 }
@@ -180,13 +185,14 @@ func (w *workloads) readPods(ctx context.Context) error {
 	for _, b := range w.budgets {
 		byNamespace[b.namespace] = append(byNamespace[b.namespace], b)
 	}
-	more, err := each(ctx, "pods", metav1.ListOptions{FieldSelector: "status.phase!=Succeeded,status.phase!=Failed"}, w.g.client.CoreV1().Pods("").List, func(page *corev1.PodList) {
-		for i := range page.Items {
-			if p := &page.Items[i]; w.here[p.Spec.NodeName] && !kube.OwnPod(w.g.namespace, p) {
-				w.look(p, byNamespace[p.Namespace])
+	more, err := each(ctx, "pods", metav1.ListOptions{FieldSelector: "status.phase!=Succeeded,status.phase!=Failed"},
+		w.g.client.CoreV1().Pods("").List, func(page *corev1.PodList) {
+			for i := range page.Items {
+				if p := &page.Items[i]; w.here[p.Spec.NodeName] && !kube.OwnPod(w.g.namespace, p) {
+					w.look(p, byNamespace[p.Namespace])
+				}
 			}
-		}
-	})
+		})
 	w.g.cut(more, "pods")
 	return err
 }
@@ -234,20 +240,22 @@ func (g *gathering) singles(ctx context.Context) ([]string, error) {
 			all = append(all, workloadName(kind, o.Namespace, o.Name))
 		}
 	}
-	more, err := each(ctx, "deployments", metav1.ListOptions{}, g.client.AppsV1().Deployments("").List, func(page *appsv1.DeploymentList) {
-		for i := range page.Items {
-			add("Deployment", &page.Items[i].ObjectMeta, page.Items[i].Spec.Replicas)
-		}
-	})
+	more, err := each(ctx, "deployments", metav1.ListOptions{}, g.client.AppsV1().Deployments("").List,
+		func(page *appsv1.DeploymentList) {
+			for i := range page.Items {
+				add("Deployment", &page.Items[i].ObjectMeta, page.Items[i].Spec.Replicas)
+			}
+		})
 	if err != nil {
 		return nil, err
 	}
 	g.cut(more, "deployments")
-	more, err = each(ctx, "statefulsets", metav1.ListOptions{}, g.client.AppsV1().StatefulSets("").List, func(page *appsv1.StatefulSetList) {
-		for i := range page.Items {
-			add("StatefulSet", &page.Items[i].ObjectMeta, page.Items[i].Spec.Replicas)
-		}
-	})
+	more, err = each(ctx, "statefulsets", metav1.ListOptions{}, g.client.AppsV1().StatefulSets("").List,
+		func(page *appsv1.StatefulSetList) {
+			for i := range page.Items {
+				add("StatefulSet", &page.Items[i].ObjectMeta, page.Items[i].Spec.Replicas)
+			}
+		})
 	g.cut(more, "statefulsets")
 	return all, err
 }

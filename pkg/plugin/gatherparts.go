@@ -35,7 +35,8 @@ func gitVersion(body []byte) string {
 }
 
 func (g *gathering) groups(ctx context.Context) {
-	body, err := g.client.Discovery().RESTClient().Get().AbsPath("/apis").SetHeader("Accept", "application/json").Do(ctx).Raw()
+	body, err := g.client.Discovery().RESTClient().Get().AbsPath("/apis").
+		SetHeader("Accept", "application/json").Do(ctx).Raw()
 	var list metav1.APIGroupList
 	if err == nil {
 		err = json.Unmarshal(body, &list)
@@ -53,7 +54,8 @@ const askers = 10
 // rights asks the API server what the user and the operator's accounts may do.
 func (g *gathering) rights(ctx context.Context) {
 	_, plans, _ := found(ctx, "deployments", func(ctx context.Context) (*appsv1.Deployment, error) {
-		return g.client.AppsV1().Deployments(g.namespace).Get(ctx, preflight.Account(preflight.Runner), metav1.GetOptions{})
+		return g.client.AppsV1().Deployments(g.namespace).Get(ctx, preflight.Account(preflight.Runner),
+			metav1.GetOptions{})
 	})
 	together(
 		func() { g.s.Caller = readOf(g.answers(ctx, g.s.CallerAsks(), g.callerMay)) },
@@ -82,12 +84,14 @@ func (g *gathering) answers(ctx context.Context, asks []preflight.Ask, may func(
 
 func attributes(a preflight.Ask) *authorizationv1.ResourceAttributes {
 	resource, sub, _ := strings.Cut(a.Resource, "/")
-	return &authorizationv1.ResourceAttributes{Group: a.Group, Resource: resource, Subresource: sub, Verb: a.Verb, Namespace: a.Namespace, Name: a.Name}
+	return &authorizationv1.ResourceAttributes{Group: a.Group, Resource: resource, Subresource: sub, Verb: a.Verb,
+		Namespace: a.Namespace, Name: a.Name}
 }
 
 func (g *gathering) callerMay(ctx context.Context, a preflight.Ask) (bool, error) {
-	review, err := g.client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
-		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: attributes(a)}}, metav1.CreateOptions{})
+	review, err := g.client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx,
+		&authorizationv1.SelfSubjectAccessReview{
+			Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: attributes(a)}}, metav1.CreateOptions{})
 	if err != nil {
 		return false, refusedTo("create", "selfsubjectaccessreviews", err)
 	}
@@ -96,9 +100,11 @@ func (g *gathering) callerMay(ctx context.Context, a preflight.Ask) (bool, error
 
 func (g *gathering) accountMay(ctx context.Context, a preflight.Ask) (bool, error) {
 	review, err := g.client.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
-		Spec: authorizationv1.SubjectAccessReviewSpec{ResourceAttributes: attributes(a), User: "system:serviceaccount:" + g.namespace + ":" + preflight.Account(a.Component),
+		Spec: authorizationv1.SubjectAccessReviewSpec{ResourceAttributes: attributes(a),
+			User: "system:serviceaccount:" + g.namespace + ":" + preflight.Account(a.Component),
 			// As the API server puts each account into them.
-			Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + g.namespace, "system:authenticated"}}}, metav1.CreateOptions{})
+			Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + g.namespace,
+				"system:authenticated"}}}, metav1.CreateOptions{})
 	if err != nil {
 		return false, refusedTo("create", "subjectaccessreviews", err)
 	}
@@ -124,7 +130,8 @@ func (g *gathering) namespaces(ctx context.Context) {
 func (g *gathering) admission(ctx context.Context) {
 	ours := preflight.Walls(true)
 	policies, bindings := map[string]preflight.AdmissionPolicy{}, map[string]preflight.AdmissionBinding{}
-	_, err := each(ctx, "validatingadmissionpolicies", metav1.ListOptions{}, g.client.AdmissionregistrationV1().ValidatingAdmissionPolicies().List,
+	_, err := each(ctx, "validatingadmissionpolicies", metav1.ListOptions{},
+		g.client.AdmissionregistrationV1().ValidatingAdmissionPolicies().List,
 		func(page *admissionv1.ValidatingAdmissionPolicyList) {
 			for _, p := range page.Items {
 				if !slices.Contains(ours, p.Name) {
@@ -141,7 +148,8 @@ func (g *gathering) admission(ctx context.Context) {
 			}
 		})
 	g.s.Policies = readOf(policies, err)
-	_, err = each(ctx, "validatingadmissionpolicybindings", metav1.ListOptions{}, g.client.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().List,
+	_, err = each(ctx, "validatingadmissionpolicybindings", metav1.ListOptions{},
+		g.client.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().List,
 		func(page *admissionv1.ValidatingAdmissionPolicyBindingList) {
 			for _, b := range page.Items {
 				if !slices.Contains(ours, b.Name) {
@@ -177,7 +185,8 @@ func (g *gathering) certificate(ctx context.Context) {
 	}
 	// Its metadata alone: nobody needs the key to know that it is there.
 	_, there, err = found(ctx, "secrets", func(ctx context.Context) (*metav1.PartialObjectMetadata, error) {
-		return g.metadata.Resource(corev1.SchemeGroupVersion.WithResource("secrets")).Namespace(g.namespace).Get(ctx, "update-operator-proxy-tls", metav1.GetOptions{})
+		return g.metadata.Resource(corev1.SchemeGroupVersion.WithResource("secrets")).Namespace(g.namespace).Get(ctx,
+			"update-operator-proxy-tls", metav1.GetOptions{})
 	})
 	g.s.KeyStored = readOf(there, err)
 }
@@ -242,11 +251,13 @@ func pausesOf(data map[string]string) preflight.Pauses {
 	}
 	var out preflight.Pauses
 	if set.Fleet != nil {
-		out.Standing = append(out.Standing, fmt.Sprintf("the fleet is paused by %s since %s: %s", set.Fleet.By, moment(set.Fleet.At), set.Fleet.Reason))
+		out.Standing = append(out.Standing, fmt.Sprintf("the fleet is paused by %s since %s: %s", set.Fleet.By,
+			moment(set.Fleet.At), set.Fleet.Reason))
 	}
 	for _, name := range slices.Sorted(maps.Keys(set.Groups)) {
 		pause := set.Groups[name]
-		out.Standing = append(out.Standing, fmt.Sprintf("group %s is paused by %s since %s: %s", name, pause.By, moment(pause.At), pause.Reason))
+		out.Standing = append(out.Standing, fmt.Sprintf("group %s is paused by %s since %s: %s", name, pause.By,
+			moment(pause.At), pause.Reason))
 	}
 	return out
 }
@@ -269,7 +280,8 @@ func (g *gathering) leases(ctx context.Context) {
 	}
 	g.s.Leader = readOf(out, err)
 	renewed := map[string]time.Time{}
-	_, err = each(ctx, "leases in "+corev1.NamespaceNodeLease, metav1.ListOptions{}, g.client.CoordinationV1().Leases(corev1.NamespaceNodeLease).List,
+	_, err = each(ctx, "leases in "+corev1.NamespaceNodeLease, metav1.ListOptions{},
+		g.client.CoordinationV1().Leases(corev1.NamespaceNodeLease).List,
 		func(page *coordinationv1.LeaseList) {
 			for _, l := range page.Items {
 				if l.Spec.RenewTime != nil {
@@ -282,20 +294,21 @@ func (g *gathering) leases(ctx context.Context) {
 
 func (g *gathering) daemonSets(ctx context.Context) {
 	var all []preflight.DaemonSet
-	_, err := each(ctx, "daemonsets", metav1.ListOptions{}, g.client.AppsV1().DaemonSets("").List, func(page *appsv1.DaemonSetList) {
-		for _, d := range page.Items {
-			out := preflight.DaemonSet{Namespace: d.Namespace, Name: d.Name}
-			for _, label := range []string{"app.kubernetes.io/name", "app", "k8s-app", "name"} {
-				if out.App == "" {
-					out.App = d.Labels[label]
+	_, err := each(ctx, "daemonsets", metav1.ListOptions{}, g.client.AppsV1().DaemonSets("").List,
+		func(page *appsv1.DaemonSetList) {
+			for _, d := range page.Items {
+				out := preflight.DaemonSet{Namespace: d.Namespace, Name: d.Name}
+				for _, label := range []string{"app.kubernetes.io/name", "app", "k8s-app", "name"} {
+					if out.App == "" {
+						out.App = d.Labels[label]
+					}
 				}
+				for _, c := range d.Spec.Template.Spec.Containers {
+					out.Images = append(out.Images, c.Image)
+				}
+				all = append(all, out)
 			}
-			for _, c := range d.Spec.Template.Spec.Containers {
-				out.Images = append(out.Images, c.Image)
-			}
-			all = append(all, out)
-		}
-	})
+		})
 	g.s.DaemonSets = readOf(all, err)
 }
 
@@ -314,7 +327,8 @@ func (g *gathering) operator(ctx context.Context) {
 
 func (g *gathering) endpoints(ctx context.Context) (int, error) {
 	ready := 0
-	_, err := each(ctx, "endpointslices", metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + preflight.Account(preflight.Proxy)},
+	_, err := each(ctx, "endpointslices",
+		metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + preflight.Account(preflight.Proxy)},
 		g.client.DiscoveryV1().EndpointSlices(g.namespace).List, func(page *discoveryv1.EndpointSliceList) {
 			for _, slice := range page.Items {
 				for _, e := range slice.Endpoints {
@@ -339,7 +353,8 @@ func (g *gathering) workloads(ctx context.Context, said map[string][]preflight.W
 			return nil, err
 		}
 		if there {
-			w := preflight.Workload{Desired: 1, Ready: int(d.Status.AvailableReplicas), Image: image(&d.Spec.Template), Said: said["ReplicaSet/"+name]}
+			w := preflight.Workload{Desired: 1, Ready: int(d.Status.AvailableReplicas), Image: image(&d.Spec.Template),
+				Said: said["ReplicaSet/"+name]}
 			if d.Spec.Replicas != nil {
 				w.Desired = int(*d.Spec.Replicas)
 			}
@@ -351,7 +366,8 @@ func (g *gathering) workloads(ctx context.Context, said map[string][]preflight.W
 		return g.client.AppsV1().DaemonSets(g.namespace).Get(ctx, name, metav1.GetOptions{})
 	})
 	if there {
-		all[preflight.Agent] = preflight.Workload{Desired: int(d.Status.DesiredNumberScheduled), Ready: int(d.Status.NumberReady),
+		all[preflight.Agent] = preflight.Workload{Desired: int(d.Status.DesiredNumberScheduled),
+			Ready: int(d.Status.NumberReady),
 			Image: image(&d.Spec.Template), Said: said["DaemonSet/"+name]}
 	}
 	return all, err

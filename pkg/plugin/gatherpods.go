@@ -29,7 +29,8 @@ const (
 // ReplicaSets stand for their Deployment.
 func (g *gathering) events(ctx context.Context) (map[string][]preflight.Words, error) {
 	var all []corev1.Event
-	_, err := eachUpTo(ctx, maxEventPages, "events", metav1.ListOptions{FieldSelector: "type=Warning"}, g.client.CoreV1().Events(g.namespace).List,
+	_, err := eachUpTo(ctx, maxEventPages, "events", metav1.ListOptions{FieldSelector: "type=Warning"},
+		g.client.CoreV1().Events(g.namespace).List,
 		func(page *corev1.EventList) { all = append(all, page.Items...) })
 	slices.SortStableFunc(all, func(a, b corev1.Event) int { return lastOf(&b).Compare(lastOf(&a).Time) })
 	said := map[string][]preflight.Words{}
@@ -61,23 +62,25 @@ func lastOf(e *corev1.Event) metav1.Time {
 func (g *gathering) pods(ctx context.Context, said map[string][]preflight.Words) ([]preflight.Pod, error) {
 	var all []preflight.Pod
 	logs := 0
-	more, err := each(ctx, "pods in "+g.namespace, metav1.ListOptions{LabelSelector: operatorSelector}, g.client.CoreV1().Pods(g.namespace).List, func(page *corev1.PodList) {
-		for i := range page.Items {
-			p := &page.Items[i]
-			if p.DeletionTimestamp != nil {
-				continue
-			}
-			out := preflight.Pod{Name: p.Name, Component: p.Labels[componentLabel], Node: cmp.Or(p.Spec.NodeName, meantFor(p)), Created: p.CreationTimestamp.Time, Ready: podReady(p)}
-			if !out.Ready {
-				out.Said = append(wordsIn(p), said["Pod/"+p.Name]...)
-				if logs < logsOf && hasRun(p) {
-					logs++
-					out.Said = append(out.Said, g.lastLines(ctx, p)...)
+	more, err := each(ctx, "pods in "+g.namespace, metav1.ListOptions{LabelSelector: operatorSelector},
+		g.client.CoreV1().Pods(g.namespace).List, func(page *corev1.PodList) {
+			for i := range page.Items {
+				p := &page.Items[i]
+				if p.DeletionTimestamp != nil {
+					continue
 				}
+				out := preflight.Pod{Name: p.Name, Component: p.Labels[componentLabel], Node: cmp.Or(p.Spec.NodeName,
+					meantFor(p)), Created: p.CreationTimestamp.Time, Ready: podReady(p)}
+				if !out.Ready {
+					out.Said = append(wordsIn(p), said["Pod/"+p.Name]...)
+					if logs < logsOf && hasRun(p) {
+						logs++
+						out.Said = append(out.Said, g.lastLines(ctx, p)...)
+					}
+				}
+				all = append(all, out)
 			}
-			all = append(all, out)
-		}
-	})
+		})
 	g.cut(more, "pods of the operator")
 	return all, err
 }

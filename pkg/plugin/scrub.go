@@ -20,7 +20,8 @@ var scrubs = []struct {
 	by   string
 }{
 	// A key that is cut off has no end. Its lines may be one, with \n for their ends.
-	{regexp.MustCompile(`(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(-----END [A-Z0-9 ]*PRIVATE KEY-----|\z)`), leftOut},
+	{regexp.MustCompile(`(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(-----END [A-Z0-9 ]*PRIVATE KEY-----|\z)`),
+		leftOut},
 	// The end of one whose beginning is cut off.
 	{regexp.MustCompile(`([A-Za-z0-9+/=]{8,}\s+)*-----END [A-Z0-9 ]*PRIVATE KEY-----`), leftOut},
 	// A JSON web token, also one that is cut off.
@@ -36,7 +37,8 @@ var scrubs = []struct {
 	// The key of the policy that is not to hold an address, and may by mistake.
 	{regexp.MustCompile(`(?i)(urlKey\\?["']?\s*[:=]?\s*(?:is\s+)?\\?["']?[A-Za-z][A-Za-z0-9+.-]*://[^/\s"']*/)[^\s"'\\]+`), "${1}" + leftOut},
 	{regexp.MustCompile(`\b(AKIA|ASIA)[A-Z0-9]{16}\b`), leftOut},
-	{regexp.MustCompile(`\bgh[a-z]_[A-Za-z0-9]{20,}|\bgithub_pat_[A-Za-z0-9_]{20,}|\bxox[a-z]-[A-Za-z0-9-]{10,}`), leftOut},
+	{regexp.MustCompile(`\bgh[a-z]_[A-Za-z0-9]{20,}|\bgithub_pat_[A-Za-z0-9_]{20,}|\bxox[a-z]-[A-Za-z0-9-]{10,}`),
+		leftOut},
 	// A token to join nodes.
 	{regexp.MustCompile(`\b[a-z0-9]{6}\.[a-z0-9]{16}\b`), leftOut},
 }

@@ -23,9 +23,11 @@ type AdmissionBinding struct {
 }
 
 // walls are the admission policies of the operator by file; each has a binding of its name.
-var walls = []string{"update-operator-proxy", "update-operator-controller", "update-operator-controller-evictions", "update-operator-controller-creations"}
+var walls = []string{"update-operator-proxy", "update-operator-controller", "update-operator-controller-evictions",
+	"update-operator-controller-creations"}
 
-var planWalls = []string{"update-operator-runner", "update-operator-runner-pods", "update-operator-runner-templates", "update-operator-runner-intents",
+var planWalls = []string{"update-operator-runner", "update-operator-runner-pods", "update-operator-runner-templates",
+	"update-operator-runner-intents",
 	"update-operator-runner-plans", "update-operator-runner-creations"}
 
 // Walls returns the names of the admission policies of update-operator.yaml, and with plans of those of
@@ -51,7 +53,9 @@ func admission(s *Snapshot) []Finding {
 	names := Walls(s.plansInstalled())
 	var found []Finding
 	add := func(name, wrong string) {
-		found = append(found, failed(fmt.Sprintf("admission policy %s %s: a stolen token of that account may do more than it should", name, wrong), apply)...)
+		found = append(found,
+			failed(fmt.Sprintf("admission policy %s %s: a stolen token of that account may do more than it should",
+				name, wrong), apply)...)
 	}
 	for _, name := range names {
 		p, there := s.Policies.Value[name]
@@ -70,7 +74,8 @@ func admission(s *Snapshot) []Finding {
 		case b.Narrowed:
 			add(name, "holds for some objects alone: its binding has matchResources")
 		case len(p.Warnings) > 0:
-			found = append(found, warned(fmt.Sprintf("the API server warns of admission policy %s: %s", name, p.Warnings[0]), apply)...)
+			found = append(found, warned(fmt.Sprintf("the API server warns of admission policy %s: %s", name,
+				p.Warnings[0]), apply)...)
 		}
 	}
 	if found == nil {

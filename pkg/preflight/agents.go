@@ -53,10 +53,12 @@ func agents(s *Snapshot) []Finding {
 		nodes[t.trouble] = append(nodes[t.trouble], n.Name)
 	}
 	for _, t := range order {
-		found = append(found, failed(fmt.Sprintf("no Ready agent on %s. %s", of(nodes[t], "node"), t.message+quotes[t]), t.remedy)...)
+		found = append(found, failed(fmt.Sprintf("no Ready agent on %s. %s", of(nodes[t], "node"), t.message+quotes[t]),
+			t.remedy)...)
 	}
 	if len(young) > 0 {
-		found = append(found, warned("agents have just been made on "+of(young, "node"), "wait a minute, then run kubectl bottlerocket check again")...)
+		found = append(found, warned("agents have just been made on "+of(young, "node"),
+			"wait a minute, then run kubectl bottlerocket check again")...)
 	}
 	switch {
 	case labelled == 0:
@@ -84,7 +86,8 @@ func (s *Snapshot) missingAgent(n *Node, w Workload) told {
 		return s.recognise(w.Said, Agent)
 	}
 	if !n.Bottlerocket() {
-		return told{trouble: trouble{"It is no Bottlerocket host", "take the label off: kubectl label node NODE bottlerocket.aws/updater-interface-version-"}}
+		return told{trouble: trouble{"It is no Bottlerocket host",
+			"take the label off: kubectl label node NODE bottlerocket.aws/updater-interface-version-"}}
 	}
 	return told{trouble: trouble{"The DaemonSet has made no pod there: the node is not Linux on amd64 or arm64, or no controller manager runs",
 		fmt.Sprintf("kubectl -n %s describe daemonset %s", s.Namespace, Account(Agent))}}

@@ -29,14 +29,16 @@ func certificate(s *Snapshot) []Finding {
 	case !b.Filled:
 		return failed(object+" has no ca.crt: no proxy has filled it yet, and agents wait for it", logs)
 	case b.Problem != "":
-		return failed(object+" can't be read: "+b.Problem, fmt.Sprintf("delete it and let the proxies write it anew: kubectl -n %s delete configmap update-operator-proxy-ca; %s", s.Namespace, installIt))
+		return failed(object+" can't be read: "+b.Problem,
+			fmt.Sprintf("delete it and let the proxies write it anew: kubectl -n %s delete configmap update-operator-proxy-ca; %s", s.Namespace, installIt))
 	}
 	if b := blind(s.Clock); b != nil {
 		return b
 	}
 	switch now := s.now(); {
 	case !now.Before(b.Ends):
-		return failed("the certificate authority in "+object+" ended at "+moment(b.Ends)+": no agent reaches a proxy", logs)
+		return failed("the certificate authority in "+object+" ended at "+moment(b.Ends)+": no agent reaches a proxy",
+			logs)
 	case b.Ends.Sub(now) < soon:
 		return warned("the certificate authority in "+object+" ends at "+moment(b.Ends)+", in "+plain.Duration(b.Ends.Sub(now).Round(time.Minute)).String()+", and should have been renewed", logs)
 	}

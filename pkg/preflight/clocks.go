@@ -41,7 +41,8 @@ func nodeClocks(s *Snapshot) []Finding {
 		}
 	}
 	if len(off) > 0 {
-		return warned("Leases of Ready nodes are renewed at times far from the API server's clock on "+of(off, "node")+": their clocks are off, or their kubelets hang",
+		return warned("Leases of Ready nodes are renewed at times far from the API server's clock on "+of(off,
+			"node")+": their clocks are off, or their kubelets hang",
 			setClock+" on the node; on Bottlerocket settings.ntp")
 	}
 	return well(fmt.Sprintf("the clocks of %s agree with the API server's", count(seen, "node")))

@@ -35,14 +35,17 @@ func budgets(s *Snapshot) []Finding {
 	switch names := of(never, "PodDisruptionBudget"); {
 	case len(never) == 0:
 	case s.overrides():
-		found = append(found, warned("never let a pod go by themselves, and the policy drains such nodes all the same: "+names, mend)...)
+		found = append(found,
+			warned("never let a pod go by themselves, and the policy drains such nodes all the same: "+names, mend)...)
 	default:
 		found = append(found, failed("never let a pod go, so nodes with such pods are not updated: "+names,
 			mend+"; if something moves the pods once their node is cordoned, say drain.predict: false in the policy")...)
 	}
 	if names := s.Overlapping.Value; len(names) > 0 {
-		found = append(found, failed("selected by more than one PodDisruptionBudget, so Kubernetes never evicts them, are "+of(names, "pod"),
-			"leave one budget for each pod: kubectl get poddisruptionbudgets -A")...)
+		found = append(found,
+			failed("selected by more than one PodDisruptionBudget, so Kubernetes never evicts them, are "+of(names,
+				"pod"),
+				"leave one budget for each pod: kubectl get poddisruptionbudgets -A")...)
 	}
 	if len(now) > 0 {
 		found = append(found, warned("let no pod go now, because not all are healthy: "+of(now, "PodDisruptionBudget"),
@@ -79,7 +82,8 @@ func barePods(s *Snapshot) []Finding {
 	}
 	var found []Finding
 	if names := s.Bare.Value; len(names) > 0 {
-		found = warned("gone for good when their node is drained, as no controller makes them anew, are "+of(names, "pod"),
+		found = warned("gone for good when their node is drained, as no controller makes them anew, are "+of(names,
+			"pod"),
 			"run them by a Deployment, or say drain.unmanagedPods: block in the policy (docs/policy.md#drains): kubectl -n NAMESPACE get pod NAME -o yaml")
 	}
 	return append(found, s.wellIf(found, "each pod on these nodes has a controller")...)
@@ -88,7 +92,8 @@ func barePods(s *Snapshot) []Finding {
 // wellIf is the finding of a check that found nothing else; what was cut off is said.
 func (s *Snapshot) wellIf(found []Finding, message string) []Finding {
 	if len(s.Cut) > 0 {
-		return warned("not all was looked at: "+list(s.Cut), "look at the others yourself: kubectl get poddisruptionbudgets,deployments,statefulsets,pods -A")
+		return warned("not all was looked at: "+list(s.Cut),
+			"look at the others yourself: kubectl get poddisruptionbudgets,deployments,statefulsets,pods -A")
 	}
 	if found == nil {
 		return well(message)

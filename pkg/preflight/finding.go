@@ -78,7 +78,8 @@ func failed(message, remedy string) []Finding {
 
 // absent is the finding on a part of the operator before it is installed.
 func absent(s *Snapshot) []Finding {
-	return []Finding{{Verdict: VerdictAbsent, Message: "not installed yet in namespace " + s.Namespace, Remedy: installIt}}
+	return []Finding{{Verdict: VerdictAbsent, Message: "not installed yet in namespace " + s.Namespace,
+		Remedy: installIt}}
 }
 
 // installIt is what installs, and what restores any object of the manifest.

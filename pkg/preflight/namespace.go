@@ -16,7 +16,8 @@ func namespace(s *Snapshot) []Finding {
 		if s.Workloads.Refused == "" {
 			return absent(s)
 		}
-		return failed("there is no namespace "+s.Namespace, installIt+"; if the operator runs in another one, name it with -n")
+		return failed("there is no namespace "+s.Namespace,
+			installIt+"; if the operator runs in another one, name it with -n")
 	}
 	label := fmt.Sprintf("kubectl label namespace %s %s=%s --overwrite", s.Namespace, enforceLabel, privileged)
 	switch level, there := s.Home.Value[enforceLabel]; {

@@ -28,7 +28,8 @@ func unlabelled(s *Snapshot) []Finding {
 	const remedy = "label those that should be updated: kubectl label node NODE bottlerocket.aws/updater-interface-version=2.0.0"
 	switch names := s.nodesWhere(func(n *Node) bool { return n.Bottlerocket() && !n.Labelled() }); {
 	case total == 0:
-		return warned("no node of this cluster runs Bottlerocket", "see docs/plans.md for nodes of other systems: kubectl get nodes -o wide")
+		return warned("no node of this cluster runs Bottlerocket",
+			"see docs/plans.md for nodes of other systems: kubectl get nodes -o wide")
 	case len(names) > 0:
 		return warned("not updated, because they have no label, are "+of(names, "Bottlerocket node"), remedy)
 	}
@@ -46,7 +47,8 @@ func labelValues(s *Snapshot) []Finding {
 		}
 	}
 	if len(names) > 0 {
-		return failed("the label's value is not known on "+of(names, "node"), "kubectl label node NODE --overwrite bottlerocket.aws/updater-interface-version=2.0.0")
+		return failed("the label's value is not known on "+of(names, "node"),
+			"kubectl label node NODE --overwrite bottlerocket.aws/updater-interface-version=2.0.0")
 	}
 	return well("the values of all labels are known")
 }
@@ -58,7 +60,8 @@ func otherSystems(s *Snapshot) []Finding {
 	if names := s.nodesWhere(func(n *Node) bool {
 		return n.Interface == fleet.InterfaceUpdateAPI && n.OSImage != "" && !n.Bottlerocket()
 	}); len(names) > 0 {
-		return failed("labelled for the Update API, and of another system than Bottlerocket, are "+of(names, "node"), unlabelIt+"; for a plan (docs/plans.md) the value is plan")
+		return failed("labelled for the Update API, and of another system than Bottlerocket, are "+of(names, "node"),
+			unlabelIt+"; for a plan (docs/plans.md) the value is plan")
 	}
 	return well("no node of another system is labelled as a Bottlerocket host")
 }
@@ -68,7 +71,8 @@ func inPlace(s *Snapshot) []Finding {
 		return b
 	}
 	if names := s.nodesWhere(func(n *Node) bool { return n.Labelled() && n.Marks.Report.Reason == marker.ReasonInterfaceUnsupported }); len(names) > 0 {
-		return warned("in-place updates are not supported by the hosts of "+of(names, "node"), "replace them by nodes with a newer image, or take the label off: "+unlabelIt)
+		return warned("in-place updates are not supported by the hosts of "+of(names, "node"),
+			"replace them by nodes with a newer image, or take the label off: "+unlabelIt)
 	}
 	return well("no host has said that it can't be updated in place")
 }
@@ -91,7 +95,8 @@ func annotations(s *Snapshot) []Finding {
 		}
 	}
 	if len(names) > 0 {
-		found = failed("annotations can't be read, so these nodes are left alone: "+of(names, "node")+". The first: "+first,
+		found = failed("annotations can't be read, so these nodes are left alone: "+of(names,
+			"node")+". The first: "+first,
 			"correct or remove it, see docs/troubleshooting.md#an-annotation-cant-be-read: kubectl annotate node NODE bottlerocket.aws/KEY-")
 	}
 	if found == nil {
@@ -107,12 +112,16 @@ func autoscalerMarks(s *Snapshot) []Finding {
 	}
 	var found []Finding
 	if names := s.nodesWhere(func(n *Node) bool { return n.Labelled() && !n.Disrupted() && len(n.Autoscalers) > 0 }); len(names) > 0 {
-		found = append(found, warned("autoscalers never remove these, because of an annotation that the operator leaves as it is: "+of(names, "node"),
-			fmt.Sprintf("if it is not meant: kubectl annotate node NODE %s- %s-", marker.AnnotationScaleDown, marker.AnnotationDisrupt))...)
+		found = append(found,
+			warned("autoscalers never remove these, because of an annotation that the operator leaves as it is: "+of(names, "node"),
+				fmt.Sprintf("if it is not meant: kubectl annotate node NODE %s- %s-", marker.AnnotationScaleDown,
+					marker.AnnotationDisrupt))...)
 	}
 	if names := s.nodesWhere(func(n *Node) bool { return n.Labelled() && !n.Disrupted() && n.Excluded }); len(names) > 0 {
-		found = append(found, warned("load balancers leave these out, because of a label that the operator leaves as it is: "+of(names, "node"),
-			fmt.Sprintf("if it is not meant: kubectl label node NODE %s-", marker.LabelExcluded))...)
+		found = append(found,
+			warned("load balancers leave these out, because of a label that the operator leaves as it is: "+of(names,
+				"node"),
+				fmt.Sprintf("if it is not meant: kubectl label node NODE %s-", marker.LabelExcluded))...)
 	}
 	if found == nil {
 		return well("no marks for autoscalers and load balancers are left on labelled nodes")

@@ -13,8 +13,9 @@ func otherUpdaters(s *Snapshot) []Finding {
 	var found []Finding
 	for _, g := range s.Groups.Value {
 		if g == groupBrupop {
-			found = append(found, failed("Brupop is installed: the API has the group "+groupBrupop+". Two updaters on one host disturb each other",
-				"uninstall it with its CRD bottlerocketshadows."+groupBrupop+", as in docs/migration.md#from-brupop-02-to-1x; first see that it is idle: kubectl get brs -A")...)
+			found = append(found,
+				failed("Brupop is installed: the API has the group "+groupBrupop+". Two updaters on one host disturb each other",
+					"uninstall it with its CRD bottlerocketshadows."+groupBrupop+", as in docs/migration.md#from-brupop-02-to-1x; first see that it is idle: kubectl get brs -A")...)
 		}
 	}
 	found = append(found, s.rebooters()...)
@@ -46,19 +47,24 @@ func (s *Snapshot) rebooters() []Finding {
 		name := d.Namespace + "/" + d.Name
 		switch {
 		case slices.Contains(firstOperator, d.Name):
-			found = append(found, failed("the 0.1.x operator is installed: DaemonSet "+name+". It lets every agent write to every Node",
-				"remove it as in docs/migration.md#from-the-01x-operator: kubectl delete -f the-old-manifest.yaml")...)
+			found = append(found,
+				failed("the 0.1.x operator is installed: DaemonSet "+name+". It lets every agent write to every Node",
+					"remove it as in docs/migration.md#from-the-01x-operator: kubectl delete -f the-old-manifest.yaml")...)
 		case d.Name == "brupop-agent":
-			found = append(found, failed("Brupop is installed: DaemonSet "+name+". Two updaters on one host disturb each other",
-				"uninstall it as in docs/migration.md#from-brupop-02-to-1x; first see that it is idle: kubectl get brs -A")...)
+			found = append(found,
+				failed("Brupop is installed: DaemonSet "+name+". Two updaters on one host disturb each other",
+					"uninstall it as in docs/migration.md#from-brupop-02-to-1x; first see that it is idle: kubectl get brs -A")...)
 		case d.Name == kured || d.App == kured || slices.ContainsFunc(d.Images, isKured):
-			found = append(found, warned("kured is installed: DaemonSet "+name+". It drains and reboots nodes by limits of its own",
-				fmt.Sprintf("keep it from Bottlerocket nodes by a nodeAffinity: kubectl -n %s edit daemonset %s", d.Namespace, d.Name))...)
+			found = append(found,
+				warned("kured is installed: DaemonSet "+name+". It drains and reboots nodes by limits of its own",
+					fmt.Sprintf("keep it from Bottlerocket nodes by a nodeAffinity: kubectl -n %s edit daemonset %s",
+						d.Namespace, d.Name))...)
 		}
 	}
 	for _, p := range s.UpgradePlans.Value {
 		if len(p.Nodes) > 0 {
-			found = append(found, failed("Plan "+p.Name+" of system-upgrade-controller selects "+of(p.Nodes, "node")+". Two updaters on one host disturb each other",
+			found = append(found, failed("Plan "+p.Name+" of system-upgrade-controller selects "+of(p.Nodes,
+				"node")+". Two updaters on one host disturb each other",
 				"take these nodes out of its nodeSelector: kubectl edit plans.upgrade.cattle.io -n NAMESPACE NAME")...)
 		}
 	}

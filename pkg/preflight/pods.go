@@ -37,33 +37,41 @@ func always(remedy string) func(*Snapshot, string) string {
 
 // symptoms are in the order in which they tell the most: a pod that crashes because of the socket has both.
 var symptoms = []symptom{
-	{nil, []string{"violates PodSecurity"}, "The namespace's pod security level refuses the pod", func(s *Snapshot, _ string) string {
-		return fmt.Sprintf("kubectl label namespace %s %s=%s --overwrite", s.Namespace, enforceLabel, privileged)
-	}},
-	{nil, []string{"hostPath type check failed"}, "The host has no API socket, so it is no Bottlerocket host, or its apiserver is off",
+	{nil, []string{"violates PodSecurity"}, "The namespace's pod security level refuses the pod",
+		func(s *Snapshot, _ string) string {
+			return fmt.Sprintf("kubectl label namespace %s %s=%s --overwrite", s.Namespace, enforceLabel, privileged)
+		}},
+	{nil, []string{"hostPath type check failed"},
+		"The host has no API socket, so it is no Bottlerocket host, or its apiserver is off",
 		always("take the label off: kubectl label node NODE bottlerocket.aws/updater-interface-version-")},
-	{nil, []string{"references non-existent config key: ca.crt"}, "It waits for the proxies' certificate authority, which no proxy has published yet", proxyLogs},
-	{nil, []string{`configmap "update-operator-proxy-ca" not found`}, "It waits for the ConfigMap update-operator-proxy-ca, which is missing", always(installIt)},
+	{nil, []string{"references non-existent config key: ca.crt"},
+		"It waits for the proxies' certificate authority, which no proxy has published yet", proxyLogs},
+	{nil, []string{`configmap "update-operator-proxy-ca" not found`},
+		"It waits for the ConfigMap update-operator-proxy-ca, which is missing", always(installIt)},
 	{nil, []string{"may not be used", "SELinux"}, selinuxMessage, selinux},
 	{nil, []string{"permission denied", "api.sock"}, selinuxMessage, selinux},
-	{[]string{"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable", "ImageInspectError"}, nil, "Its image can't be pulled", func(s *Snapshot, component string) string {
+	{[]string{"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable",
+		"ImageInspectError"}, nil, "Its image can't be pulled", func(s *Snapshot, component string) string {
 		return fmt.Sprintf("see that name, tag and pull secret of the image are right: kubectl -n %s get %s %s -o jsonpath='{..image}'", s.Namespace, kindOf(component), Account(component))
 	}},
 	{[]string{"OOMKilled"}, nil, "It was killed for its memory limit", func(s *Snapshot, component string) string {
-		return fmt.Sprintf("raise the limit, see docs/operations.md: kubectl -n %s edit %s %s", s.Namespace, kindOf(component), Account(component))
+		return fmt.Sprintf("raise the limit, see docs/operations.md: kubectl -n %s edit %s %s", s.Namespace,
+			kindOf(component), Account(component))
 	}},
 	{[]string{"Unschedulable"}, nil, "No node takes it", func(s *Snapshot, component string) string {
 		return fmt.Sprintf("make room on the node, or look at its taints: kubectl -n %s describe pods -l app.kubernetes.io/component=%s", s.Namespace, component)
 	}},
 	{[]string{"FailedCreate"}, nil, "Its pods can't be made", func(s *Snapshot, component string) string {
-		return fmt.Sprintf("see quotas, webhooks and policies of the namespace: kubectl -n %s describe %s %s", s.Namespace, kindOf(component), Account(component))
+		return fmt.Sprintf("see quotas, webhooks and policies of the namespace: kubectl -n %s describe %s %s",
+			s.Namespace, kindOf(component), Account(component))
 	}},
 	{nil, []string{"through the proxy"}, "It does not reach a proxy", func(s *Snapshot, _ string) string {
 		return fmt.Sprintf("see the proxies and your network policies (components/network-policy/network-policy.yaml): kubectl -n %s get endpointslices,networkpolicies", s.Namespace)
 	}},
 	{[]string{"FailedMount"}, nil, "A volume can't be mounted", (*Snapshot).describeComponent},
 	{[]string{"CrashLoopBackOff"}, nil, "It crashes again and again", previousLogs},
-	{[]string{"CreateContainerConfigError", "CreateContainerError", "RunContainerError"}, nil, "Its container can't be made", (*Snapshot).describeComponent},
+	{[]string{"CreateContainerConfigError", "CreateContainerError", "RunContainerError"}, nil,
+		"Its container can't be made", (*Snapshot).describeComponent},
 	{[]string{"Error"}, nil, "It ended with an error", previousLogs},
 }
 

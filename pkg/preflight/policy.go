@@ -17,7 +17,8 @@ func judgePolicy(s *Snapshot) []Finding {
 	case !p.There:
 		return well("there is no ConfigMap update-policy, so the defaults hold: one node at a time, at any hour")
 	case len(p.Mistakes) > 0:
-		return failed(fmt.Sprintf("ConfigMap update-policy has %s: %s", count(len(p.Mistakes), "mistake"), strings.Join(p.Mistakes[:min(len(p.Mistakes), 3)], "; ")),
+		return failed(fmt.Sprintf("ConfigMap update-policy has %s: %s", count(len(p.Mistakes), "mistake"),
+			strings.Join(p.Mistakes[:min(len(p.Mistakes), 3)], "; ")),
 			fmt.Sprintf("correct it, see docs/policy.md: kubectl -n %s edit configmap update-policy", s.Namespace))
 	}
 	return well("ConfigMap update-policy is valid")
@@ -26,13 +27,15 @@ func judgePolicy(s *Snapshot) []Finding {
 func pauses(s *Snapshot) []Finding {
 	var found []Finding
 	if p := s.Policy.Value; p.There && len(p.Mistakes) == 0 {
-		edit := fmt.Sprintf("take the pause out when it should end: kubectl -n %s edit configmap update-policy", s.Namespace)
+		edit := fmt.Sprintf("take the pause out when it should end: kubectl -n %s edit configmap update-policy",
+			s.Namespace)
 		if pause := p.Settings.Pause; pause != nil {
 			found = append(found, warned("the policy pauses the fleet: "+pause.Reason, edit)...)
 		}
 		for _, g := range p.Settings.Groups {
 			if g.Pause != nil {
-				found = append(found, warned(fmt.Sprintf("the policy pauses group %s: %s", g.Name, g.Pause.Reason), edit)...)
+				found = append(found, warned(fmt.Sprintf("the policy pauses group %s: %s", g.Name, g.Pause.Reason),
+					edit)...)
 			}
 		}
 	}
@@ -50,7 +53,8 @@ func pauses(s *Snapshot) []Finding {
 		}
 	}
 	if len(paused) > 0 {
-		found = append(found, warned("paused by themselves are "+of(paused, "node"), "kubectl bottlerocket resume NODE")...)
+		found = append(found, warned("paused by themselves are "+of(paused, "node"),
+			"kubectl bottlerocket resume NODE")...)
 	}
 	for _, part := range []reading{s.Policy, s.Pauses} {
 		if b := blind(part); b != nil {
@@ -89,8 +93,9 @@ func plans(s *Snapshot) []Finding {
 	case s.PlansHome.Value == nil:
 		found = append(found, failed("there is no namespace "+s.PlansNamespace+" for the pods of plans", apply)...)
 	case there && level != privileged:
-		found = append(found, warned(fmt.Sprintf("namespace %s enforces the pod security level %q, which refuses pods that change their host", s.PlansNamespace, level),
-			fmt.Sprintf("kubectl label namespace %s %s=%s --overwrite", s.PlansNamespace, enforceLabel, privileged))...)
+		found = append(found,
+			warned(fmt.Sprintf("namespace %s enforces the pod security level %q, which refuses pods that change their host", s.PlansNamespace, level),
+				fmt.Sprintf("kubectl label namespace %s %s=%s --overwrite", s.PlansNamespace, enforceLabel, privileged))...)
 	}
 	return found
 }

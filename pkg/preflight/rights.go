@@ -109,17 +109,28 @@ var toInstall = []grant{
 	{everywhere, "rbac.authorization.k8s.io", "clusterroles clusterrolebindings", "create patch", ""},
 	{atHome, "rbac.authorization.k8s.io", "roles rolebindings", "create patch", ""},
 	{inDefault, "rbac.authorization.k8s.io", "roles rolebindings", "create patch", ""},
-	{everywhere, "admissionregistration.k8s.io", "validatingadmissionpolicies validatingadmissionpolicybindings", "create patch", ""},
+	{everywhere, "admissionregistration.k8s.io", "validatingadmissionpolicies validatingadmissionpolicybindings",
+		"create patch", ""},
 	{atHome, "apps", "deployments daemonsets", "create patch", ""},
 	{atHome, "policy", "poddisruptionbudgets", "create patch", ""},
 }
 
 // toCommand is what the plugin's commands need, as on docs/kubectl-plugin.md.
 var toCommand = map[string][]grant{
-	"status": {{everywhere, "", "nodes", "list watch", ""}, {atHome, "", "pods", "list", ""}, {atHome, "", "configmaps", "get", "update-policy"}},
-	"plan":   {{atHome, "coordination.k8s.io", "leases", "get", "update-operator-controller"}, {atHome, "", "pods/proxy", "get", ""}},
-	"pause, resume, retry and acknowledge": {{everywhere, "", "nodes", "patch", ""}, {atHome, "", "configmaps", "get patch", "update-pause update-acknowledged"},
-		{atHome, "", "configmaps", "create", ""}},
+	"status": {
+		{everywhere, "", "nodes", "list watch", ""},
+		{atHome, "", "pods", "list", ""},
+		{atHome, "", "configmaps", "get", "update-policy"},
+	},
+	"plan": {
+		{atHome, "coordination.k8s.io", "leases", "get", "update-operator-controller"},
+		{atHome, "", "pods/proxy", "get", ""},
+	},
+	"pause, resume, retry and acknowledge": {
+		{everywhere, "", "nodes", "patch", ""},
+		{atHome, "", "configmaps", "get patch", "update-pause update-acknowledged"},
+		{atHome, "", "configmaps", "create", ""},
+	},
 }
 
 // asks are the single questions of some grants.
@@ -192,8 +203,10 @@ func commandRights(s *Snapshot) []Finding {
 	}
 	var found []Finding
 	for _, command := range slices.Sorted(maps.Keys(toCommand)) {
-		if lacking := answers(s.Caller.Value, false, func(a Answer) bool { return a.For == command }); len(lacking) > 0 {
-			found = append(found, warned(fmt.Sprintf("you may not use kubectl bottlerocket %s; you lack %s", command, of(lacking, "right")),
+		lacking := answers(s.Caller.Value, false, func(a Answer) bool { return a.For == command })
+		if len(lacking) > 0 {
+			found = append(found, warned(fmt.Sprintf("you may not use kubectl bottlerocket %s; you lack %s", command,
+				of(lacking, "right")),
 				"ask an administrator for the Roles in docs/kubectl-plugin.md#rights")...)
 		}
 	}
@@ -220,7 +233,8 @@ func accountRights(s *Snapshot) []Finding {
 		if component == Runner {
 			remedy = "kubectl apply -f components/plans/plans.yaml"
 		}
-		found = append(found, failed(fmt.Sprintf("the account %s lacks %s", Account(component), of(lacking, "right")), remedy)...)
+		found = append(found, failed(fmt.Sprintf("the account %s lacks %s", Account(component), of(lacking, "right")),
+			remedy)...)
 	}
 	if found == nil {
 		return well("the operator's accounts have their rights")
@@ -234,7 +248,8 @@ func agentRights(s *Snapshot) []Finding {
 		return b
 	}
 	if has := answers(s.Accounts.Value, true, func(a Answer) bool { return a.Component == Agent }); len(has) > 0 {
-		return failed(fmt.Sprintf("the account %s has %s. It must have none: a stolen token of any node could use it", Account(Agent), of(has, "right")),
+		return failed(fmt.Sprintf("the account %s has %s. It must have none: a stolen token of any node could use it",
+			Account(Agent), of(has, "right")),
 			"find what gives it and delete that: kubectl get clusterrolebindings,rolebindings -A -o wide | grep "+Account(Agent))
 	}
 	return well("the account of agents has no rights")

@@ -24,7 +24,8 @@ func apiServer(s *Snapshot) []Finding {
 	n, known := minor(s.Server.Value)
 	switch {
 	case !known:
-		return warned(fmt.Sprintf("the API server's version %q can't be read", s.Server.Value), fmt.Sprintf("see that it is 1.%d or newer: kubectl version", oldest))
+		return warned(fmt.Sprintf("the API server's version %q can't be read", s.Server.Value),
+			fmt.Sprintf("see that it is 1.%d or newer: kubectl version", oldest))
 	case n < oldest:
 		return failed(fmt.Sprintf("the API server is %s: tokens of its pods don't name their node, so proxies refuse every agent", s.Server.Value),
 			fmt.Sprintf("upgrade the control plane to Kubernetes 1.%d or newer, then run kubectl bottlerocket check again", oldest))
@@ -61,13 +62,16 @@ func kubelets(s *Snapshot) []Finding {
 	const replace = "replace these nodes by ones of a newer variant: kubectl get nodes -o wide; an update in place never changes the Kubernetes version"
 	var found []Finding
 	if len(old) > 0 {
-		found = append(found, failed(fmt.Sprintf("kubelets older than 1.%d on %s", oldest, of(old, "node")), replace)...)
+		found = append(found, failed(fmt.Sprintf("kubelets older than 1.%d on %s", oldest, of(old, "node")),
+			replace)...)
 	}
 	if len(behind) > 0 {
-		found = append(found, warned("kubelets more than three minor versions older than the API server on "+of(behind, "node"), replace)...)
+		found = append(found, warned("kubelets more than three minor versions older than the API server on "+of(behind,
+			"node"), replace)...)
 	}
 	if len(ahead) > 0 {
-		found = append(found, warned("kubelets newer than the API server on "+of(ahead, "node"), "upgrade the control plane first: kubectl version")...)
+		found = append(found, warned("kubelets newer than the API server on "+of(ahead, "node"),
+			"upgrade the control plane first: kubectl version")...)
 	}
 	if found == nil {
 		return well("kubelets of " + count(seen, "node") + " fit the API server")

@@ -18,7 +18,9 @@ func proxies(s *Snapshot) []Finding {
 		return append(found, b...)
 	}
 	if s.Endpoints.Value == 0 {
-		found = append(found, failed("the Service update-operator-proxy has no Ready endpoint, so no agent reaches a proxy", installIt)...)
+		found = append(found,
+			failed("the Service update-operator-proxy has no Ready endpoint, so no agent reaches a proxy",
+				installIt)...)
 	}
 	return found
 }
@@ -42,7 +44,8 @@ func (s *Snapshot) available(component string) []Finding {
 	case !there:
 		return failed(object+" is missing", installIt)
 	case w.Desired == 0:
-		return failed(object+" is scaled to none", fmt.Sprintf("kubectl -n %s scale deployment %s --replicas=1", s.Namespace, Account(component)))
+		return failed(object+" is scaled to none", fmt.Sprintf("kubectl -n %s scale deployment %s --replicas=1",
+			s.Namespace, Account(component)))
 	case w.Ready >= w.Desired:
 		return well(fmt.Sprintf("%s: %d of %d Ready", object, w.Ready, w.Desired))
 	}
@@ -82,14 +85,17 @@ func leader(s *Snapshot) []Finding {
 		return b
 	}
 	l := s.Leader.Value
-	see := fmt.Sprintf("see docs/runbooks/no-leader.md: kubectl -n %s logs deployment/%s", s.Namespace, Account(Controller))
+	see := fmt.Sprintf("see docs/runbooks/no-leader.md: kubectl -n %s logs deployment/%s", s.Namespace,
+		Account(Controller))
 	switch late := s.now().Sub(l.Renewed); {
 	case !l.There || l.Holder == "":
-		return failed("no controller leads: the Lease update-operator-controller names none, and nothing is updated", see)
+		return failed("no controller leads: the Lease update-operator-controller names none, and nothing is updated",
+			see)
 	case late > 2*l.Duration:
 		return failed(fmt.Sprintf("no controller leads: %s renewed the Lease update-operator-controller last %s ago, and nothing is updated", l.Holder, apart(late)), see)
 	case late < -max(skew, 2*l.Duration):
-		return warned(fmt.Sprintf("the leader %s renews its Lease at a time that is %s ahead: its node's clock is off", l.Holder, apart(late)), setClock)
+		return warned(fmt.Sprintf("the leader %s renews its Lease at a time that is %s ahead: its node's clock is off",
+			l.Holder, apart(late)), setClock)
 	default:
 		return well(l.Holder + " leads")
 	}
