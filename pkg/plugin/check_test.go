@@ -238,7 +238,7 @@ func TestCheckNamesWhatIsBroken(t *testing.T) {
 	}
 	table := in.run("check")
 	assert.Assert(t, table.status == 0 && strings.HasSuffix(table.out, "\nAll is well: 29 ok\n"), table.out)
-	for _, broken := range ways {
+	for i, broken := range ways {
 		t.Run(broken.name, func(t *testing.T) {
 			in := *in
 			in.t = t
@@ -261,10 +261,13 @@ func TestCheckNamesWhatIsBroken(t *testing.T) {
 				}
 			}
 			restore()
-			in.until("it is mended", func() bool {
-				found, got = in.check()
-				return found[broken.check][0].Verdict == preflight.VerdictOK && got.status == 0
-			})
+			// That it is mended the next way sees, of which nothing else is wrong.
+			if broken.late || i == len(ways)-1 {
+				in.until("it is mended", func() bool {
+					found, got = in.check()
+					return found[broken.check][0].Verdict == preflight.VerdictOK && got.status == 0
+				})
+			}
 		})
 	}
 	t.Logf("%d ways in %s", len(ways), time.Since(began))
@@ -307,6 +310,8 @@ type way struct {
 	check           preflight.Check
 	verdict         preflight.Verdict
 	message, remedy string
+	// late: an API server knows a moment later that it is mended.
+	late bool
 	// too are checks that find something of the same.
 	too []preflight.Check
 }
@@ -407,7 +412,7 @@ var ways = []way{
 			forget := in.event("DaemonSet", "update-operator-agent", "FailedCreate", `Error creating: pods "update-operator-agent-x" is forbidden: violates PodSecurity "baseline:latest": hostPath volumes (volume "host-api")`)
 			return func() { in.agent("br-1"); forget() }
 		}},
-	{name: "the controller's rights are gone", check: preflight.CheckAccountRights, verdict: preflight.VerdictFail, message: "update-operator-controller lacks", remedy: "kubectl apply -f update-operator.yaml",
+	{name: "the controller's rights are gone", check: preflight.CheckAccountRights, late: true, verdict: preflight.VerdictFail, message: "update-operator-controller lacks", remedy: "kubectl apply -f update-operator.yaml",
 		breaks: func(in *installation) func() {
 			bindings := in.client.RbacV1().ClusterRoleBindings()
 			b := did[*rbacv1.ClusterRoleBinding](in)(bindings.Get(in.t.Context(), "update-operator-controller", metav1.GetOptions{}))
@@ -417,7 +422,7 @@ var ways = []way{
 				did[*rbacv1.ClusterRoleBinding](in)(bindings.Create(in.t.Context(), b, metav1.CreateOptions{}))
 			}
 		}},
-	{name: "the controller may not write Events of nodes", check: preflight.CheckAccountRights, verdict: preflight.VerdictFail, message: "create events in default", remedy: "kubectl apply -f update-operator.yaml",
+	{name: "the controller may not write Events of nodes", check: preflight.CheckAccountRights, late: true, verdict: preflight.VerdictFail, message: "create events in default", remedy: "kubectl apply -f update-operator.yaml",
 		breaks: func(in *installation) func() {
 			bindings := in.client.RbacV1().RoleBindings("default")
 			b := did[*rbacv1.RoleBinding](in)(bindings.Get(in.t.Context(), "update-operator-controller-events", metav1.GetOptions{}))
@@ -427,7 +432,7 @@ var ways = []way{
 				did[*rbacv1.RoleBinding](in)(bindings.Create(in.t.Context(), b, metav1.CreateOptions{}))
 			}
 		}},
-	{name: "the agents' account may write nodes", check: preflight.CheckAgentRights, verdict: preflight.VerdictFail, message: "has 10 rights: get nodes", remedy: "kubectl get clusterrolebindings",
+	{name: "the agents' account may write nodes", check: preflight.CheckAgentRights, late: true, verdict: preflight.VerdictFail, message: "has 10 rights: get nodes", remedy: "kubectl get clusterrolebindings",
 		breaks: func(in *installation) func() {
 			did[*rbacv1.ClusterRoleBinding](in)(in.client.RbacV1().ClusterRoleBindings().Create(in.t.Context(), &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "update-operator-agent"},
 				RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "system:node"},
@@ -463,7 +468,7 @@ var ways = []way{
 				in.deletePod("default", "single-5d9f-1")
 			}
 		}},
-	{name: "Brupop is there", check: preflight.CheckOtherUpdaters, verdict: preflight.VerdictFail, message: "Brupop is installed: the API has the group", remedy: "kubectl get brs -A",
+	{name: "Brupop is there", late: true, check: preflight.CheckOtherUpdaters, verdict: preflight.VerdictFail, message: "Brupop is installed: the API has the group", remedy: "kubectl get brs -A",
 		breaks: func(in *installation) func() {
 			in.kubectl(brupopCRD, "create", "-f", "-")
 			in.kubectl("", "wait", "--for=condition=Established", "crd/bottlerocketshadows.brupop.bottlerocket.aws")
