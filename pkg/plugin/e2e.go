@@ -275,7 +275,7 @@ func (r *e2eRun) agentOn(ctx context.Context, n *corev1.Node) (fleet.Node, error
 		// The runner may be on any.
 		where = ""
 	}
-	pods, err := r.client.CoreV1().Pods(r.namespace()).List(ctx, listed(kube.AgentSelector, where))
+	pods, err := r.client.CoreV1().Pods(r.namespace()).List(ctx, selected(kube.AgentSelector, where))
 	if err != nil {
 		return fleet.Node{}, errors.Wrapf(err, "listing the agents' pods in namespace %q", r.namespace())
 	}

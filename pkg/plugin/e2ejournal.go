@@ -212,14 +212,14 @@ func (j *journal) seeWaits(o *observation) []entry {
 // ofPhases are the reasons that say no more than a phase.
 var ofPhases = []plan.Reason{plan.ReasonStaging, plan.ReasonDraining, plan.ReasonRebooting, plan.ReasonReturning, plan.ReasonSoaking, plan.ReasonResetting, plan.ReasonUpToDate}
 
-// listed are the options of a list; an empty selector selects all.
-func listed(labels, fields string) metav1.ListOptions {
+// selected are the options of a list; an empty selector selects all.
+func selected(labels, fields string) metav1.ListOptions {
 	return metav1.ListOptions{LabelSelector: labels, FieldSelector: fields}
 }
 
 // podsOn lists the pods on a node that have not ended.
 func podsOn(ctx context.Context, client kubernetes.Interface, node string) ([]podSeen, error) {
-	list, err := client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, listed("", "spec.nodeName="+node))
+	list, err := client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, selected("", "spec.nodeName="+node))
 	if err != nil {
 		return nil, errors.Wrapf(err, "listing the pods on node %q", node)
 	}
@@ -240,7 +240,7 @@ func podsOn(ctx context.Context, client kubernetes.Interface, node string) ([]po
 // nodeEvents lists the operator's Events on a node since a time that an administrator should read: the others say what
 // the node's annotations do.
 func nodeEvents(ctx context.Context, client kubernetes.Interface, node string, since time.Time) ([]eventSeen, error) {
-	list, err := client.CoreV1().Events(metav1.NamespaceDefault).List(ctx, listed("", "involvedObject.kind=Node,involvedObject.name="+node))
+	list, err := client.CoreV1().Events(metav1.NamespaceDefault).List(ctx, selected("", "involvedObject.kind=Node,involvedObject.name="+node))
 	if err != nil {
 		return nil, errors.Wrapf(err, "listing the Events on node %q", node)
 	}

@@ -276,7 +276,7 @@ func TestFindings(t *testing.T) {
 		{preflight.CheckInstallRights, func(s *preflight.Snapshot) { refuse(s, preflight.Install) }, warn, "you may not apply update-operator.yaml again"},
 		{preflight.CheckInstallRights, func(s *preflight.Snapshot) { *s = *notYet(); refuse(s, preflight.Install) }, fail, "you may not install the operator; you lack 32 rights: create namespaces"},
 		{preflight.CheckCommandRights, func(s *preflight.Snapshot) { refuse(s, "plan") }, warn, "you may not use kubectl bottlerocket plan; you lack 2 rights: get leases.coordination.k8s.io update-operator-controller in bottlerocket"},
-		{preflight.CheckAccountRights, deny(preflight.Controller, "create events in default"), fail, "the account update-operator-controller lacks 1 right: create events in default"},
+		{preflight.CheckAccountRights, deny(preflight.Controller, "create events"), fail, "the account update-operator-controller lacks 1 right: create events"},
 		{preflight.CheckAccountRights, deny(preflight.Proxy, "create tokenreviews.authentication.k8s.io"), fail, "update-operator-proxy lacks"},
 		{preflight.CheckAccountRights, deny(preflight.Runner, "get pods/log in bottlerocket-plans"), fail, "update-operator-runner lacks"},
 		{preflight.CheckAgentRights, deny(preflight.Agent, "patch nodes"), fail, "the account update-operator-agent has 1 right: patch nodes"},
