@@ -18,15 +18,15 @@ const (
 	annotationTag  = "org.opencontainers.image.ref.name"
 )
 
-// WriteArchive writes an OCI archive with one entry, the index, of the given name. There is never half an
+// WriteArchive writes an OCI archive with one entry, an index or an image, of the given name. There is never half an
 // archive in its place.
-func WriteArchive(file string, called Reference, index v1.ImageIndex) error {
+func WriteArchive(file string, called Reference, entry mutate.Appendable) error {
 	dir, err := os.MkdirTemp("", "image-")
 	if err != nil {
 		return errors.Wrap(err, "making a folder for the layout")
 	}
 	defer os.RemoveAll(dir)
-	top := mutate.AppendManifests(empty.Index, mutate.IndexAddendum{Add: index, Descriptor: v1.Descriptor{
+	top := mutate.AppendManifests(empty.Index, mutate.IndexAddendum{Add: entry, Descriptor: v1.Descriptor{
 		Annotations: map[string]string{annotationName: called.String(), annotationTag: called.Tag},
 	}})
 	if _, err := layout.Write(dir, top); err != nil {

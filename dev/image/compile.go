@@ -18,7 +18,8 @@ import (
 // The places in the image that the Dockerfile names.
 const (
 	certificates = "etc/ssl/certs/ca-certificates.crt"
-	licences     = "licenses"
+	// LicencesDir holds the licences of all that the image is made of, by module.
+	LicencesDir = "licenses"
 )
 
 // commands are the product's, by the path that they have in the image.
@@ -45,6 +46,13 @@ func (b Build) ldflags() string {
 	return flags
 }
 
+// Compile compiles packages of the checkout at root for a platform into the folder out.
+func (b Build) Compile(ctx context.Context, root string, p v1.Platform, out string, packages ...string) error {
+	args := []string{"build", "-trimpath", "-buildvcs=false", "-ldflags", b.ldflags(), "-o", out + string(filepath.Separator)}
+	err := controlplane.GoFor(ctx, root, p.OS, p.Architecture, append(args, packages...)...)
+	return errors.WithMessagef(err, "compiling for %s", p)
+}
+
 // Compile makes the content for some platforms, of the checkout at root, in dir, which must be empty and
 // stay there for as long as the content is used.
 func Compile(ctx context.Context, root, dir string, build Build, platforms []v1.Platform) (Content, error) {
@@ -52,15 +60,15 @@ func Compile(ctx context.Context, root, dir string, build Build, platforms []v1.
 	if err := share(ctx, root, shared); err != nil {
 		return Content{}, err
 	}
+	var packages []string
+	for _, name := range commands {
+		packages = append(packages, "./cmd/"+name)
+	}
 	c := Content{Shared: os.DirFS(shared), Commands: map[string]fs.FS{}}
 	for _, p := range platforms {
 		out := filepath.Join(dir, p.OS+"-"+p.Architecture)
-		args := []string{"build", "-trimpath", "-buildvcs=false", "-ldflags", build.ldflags(), "-o", out + string(filepath.Separator)}
-		for _, name := range commands {
-			args = append(args, "./cmd/"+name)
-		}
-		if err := controlplane.GoFor(ctx, root, p.OS, p.Architecture, args...); err != nil {
-			return Content{}, errors.WithMessagef(err, "compiling for %s", p)
+		if err := build.Compile(ctx, root, p, out, packages...); err != nil {
+			return Content{}, err
 		}
 		c.Commands[p.String()] = os.DirFS(out)
 	}
@@ -76,7 +84,13 @@ func share(ctx context.Context, root, dir string) error {
 	if err := os.WriteFile(file, roots.PEM(), 0o644); err != nil {
 		return errors.Wrap(err, "writing certificates")
 	}
-	cmd := exec.CommandContext(ctx, "sh", filepath.Join("dev", "licences.sh"), filepath.Join(dir, licences))
+	return CollectLicences(ctx, root, filepath.Join(dir, LicencesDir))
+}
+
+// CollectLicences copies the licences of what packages of the checkout at root link on any platform to dir; of the image, if
+// there is none.
+func CollectLicences(ctx context.Context, root, dir string, packages ...string) error {
+	cmd := exec.CommandContext(ctx, "sh", append([]string{filepath.Join("dev", "licences.sh"), dir}, packages...)...)
 	cmd.Dir = root
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr

@@ -6,7 +6,7 @@
 //   - What the Dockerfile makes, this makes: the same files at the same places, user and entrypoint. A
 //     test reads the Dockerfile and compares.
 //   - Nothing comes from the machine: the commands are compiled from this checkout, the certificates (see
-//     roots) and the licences (see dev/licences.sh) are those of pinned modules.
+//     roots) and the licences (see dev/licences.sh) are those of pinned modules and of Go.
 //   - The same source, version and Go release give the same bytes in any folder, on any machine and at any
 //     time: entries are sorted, times are fixed, and nothing depends on the modes of files.
 //   - The index's digest doesn't depend on the image's name, which is only in the archive's annotations.

@@ -77,7 +77,7 @@ func checkImage(t *testing.T, p v1.Platform, image v1.Image) {
 	assert.Assert(t, x509.NewCertPool().AppendCertsFromPEM(files["/"+certificates].content))
 	assert.Assert(t, bytes.Count(files["/"+certificates].content, []byte("BEGIN CERTIFICATE")) > 100)
 
-	linked := map[string]bool{"golang.org/x/crypto/x509roots/fallback": true}
+	linked := map[string]bool{"golang.org/x/crypto/x509roots/fallback": true, "std": true}
 	for _, name := range commands {
 		binary := files["/"+name]
 		assert.Equal(t, binary.mode, int64(0o755))
@@ -98,7 +98,7 @@ func checkImage(t *testing.T, p v1.Platform, image v1.Image) {
 	assert.Assert(t, len(linked) > 10)
 	licensed := map[string]bool{}
 	for path := range files {
-		if rest, ok := strings.CutPrefix(path, "/"+licences+"/"); ok {
+		if rest, ok := strings.CutPrefix(path, "/"+LicencesDir+"/"); ok {
 			licensed[filepath.Dir(rest)] = true
 		}
 	}
