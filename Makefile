@@ -64,6 +64,7 @@ test: ## Run what each change must pass, in 10 minutes; the first run builds a K
 	@status=0; set -x; \
 	{ go test $(RACE) -p 1 -timeout $(TEST_TIMEOUT) $(RACED) || exit 1; go test -C dev/release -p 1 -timeout $(TEST_TIMEOUT) ./...; } & raced=$$!; \
 	go test -p 1 -timeout $(TEST_TIMEOUT) $$(go list ./... | grep -vxF -e $(MODULE)/dev/e2e $(addprefix -e ,$(RACED))) || status=1; \
+	go test -C dev/release -short -p 1 -timeout $(TEST_TIMEOUT) ./... || status=1; \
 	wait $$raced || status=1; \
 	exit $$status
 
@@ -192,19 +193,16 @@ container-test: container ## Build the image, try both commands in it, and run t
 	echo "$(IMAGE) is well"
 
 .PHONY: dist
+# A newer Go would make other bytes.
+dist: export GOTOOLCHAIN := go$(shell sed -n 's/^go //p' go.mod)
 dist: ## Build what a release holds into dist/
 	rm -rf dist
-	@set -ex; \
-	for arch in amd64 arm64; do \
-	  mkdir -p dist/linux-$$arch; \
-	  CGO_ENABLED=0 GOOS=linux GOARCH=$$arch go build -trimpath -buildvcs=false -ldflags "-s -w $(LDFLAGS)" -o dist/linux-$$arch/ $(addprefix ./cmd/,$(COMMANDS)); \
-	done; \
-	sh dev/licences.sh dist/licenses; \
-	sed 's|^\( *image: .*\):v[^:]*$$|\1:$(VERSION)|' update-operator.yaml > dist/update-operator.yaml; \
-	go run ./dev/image/cmd -version "$(VERSION)" -commit "$(COMMIT)" -date "$(DATE)" -name $$(sed -n 's/^ *image: //p' dist/update-operator.yaml | sort -u) -out dist/image.tar; \
-	cp -r README.md monitoring dist/; \
-	cd dist; \
-	find . -type f ! -name SHA256SUMS | LC_ALL=C sort | xargs $$(command -v sha256sum || echo shasum -a 256) > SHA256SUMS
+	@echo "compiling"
+	@go run -C dev/release ./dist/cmd -version "$(VERSION)" -commit "$(COMMIT)" -date "$(DATE)" -out $(CURDIR)/dist
+
+.PHONY: dist-test
+dist-test: ## Make the release of the last commit twice, in two clones, compare all bytes and look what is in it, in minutes
+	go test -C dev/release -count=1 -v -timeout 0 ./dist -run '^TestDist$$' -args -full
 
 .PHONY: clean
 clean: ## Remove what build, image and dist made
