@@ -204,6 +204,32 @@ dist: ## Build what a release holds into dist/
 dist-test: ## Make the release of the last commit twice, in two clones, compare all bytes and look what is in it, in minutes
 	go test -C dev/release -count=1 -v -timeout 0 ./dist -run '^TestDist$$' -args -full
 
+# cosign reaches nothing but the key and the registry: it asks for no certificate and writes to no public log.
+NO_LOG := --yes --use-signing-config=false --tlog-upload=false
+# The release that is signed.
+DIST ?= dist
+
+.PHONY: cosign
+cosign:
+	@echo "compiling cosign, for some minutes the first time"
+	@CGO_ENABLED=0 go build -C dev/cosign -o $(CURDIR)/bin/ github.com/sigstore/cosign/v3/cmd/cosign
+
+.PHONY: sign-key
+sign-key: cosign ## Make a key pair to sign releases with, cosign.key and cosign.pub
+	bin/cosign generate-key-pair
+
+.PHONY: sign
+sign: cosign ## Sign the checksums in DIST with KEY, and with IMAGE, a repository without a tag, the same image there
+	@[ -n "$(KEY)" ] || { echo "make sign: say KEY=, the private key: make sign-key makes one" >&2; exit 1; }
+	bin/cosign sign-blob --key $(KEY) $(NO_LOG) --bundle $(DIST)/SHA256SUMS.sigstore.json $(DIST)/SHA256SUMS
+ifneq ($(origin IMAGE),file)
+	bin/cosign sign --key $(KEY) $(NO_LOG) $(IMAGE)@$$(sed -n 's/^ *image: .*@//p' $(DIST)/update-operator.yaml | sort -u)
+endif
+
+.PHONY: sign-test
+sign-test: ## Sign and verify with a key made for it, with a registry on this machine
+	go test -C dev/release -count=1 -v -timeout 0 ./dist -run '^TestSign$$' -args -full
+
 .PHONY: clean
 clean: ## Remove what build, image and dist made
 	rm -rf bin dist

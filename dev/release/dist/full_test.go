@@ -20,7 +20,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/controlplane"
 )
 
-var full = flag.Bool("full", false, "TestDist runs, for some minutes")
+var full = flag.Bool("full", false, "TestDist and TestSign run, for some minutes")
 
 // run runs a command, which must succeed, and returns what it says.
 func run(t *testing.T, dir string, env []string, name string, args ...string) string {
