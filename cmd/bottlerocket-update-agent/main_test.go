@@ -16,7 +16,7 @@ func TestNamespaceOfThePod(t *testing.T) {
 	assert.Assert(t, strings.Contains(stdout.String(), "update-operator-proxy.ops.svc"), stdout.String())
 }
 
-// The same rule holds for the agent's own program, which knows no modes (issue 19, part 6).
+// The same rule holds for the agent's own program, which knows no modes.
 func TestEnvironment(t *testing.T) {
 	env := func(name string) string {
 		return map[string]string{"UPDATE_OPERATOR_NODE_NAME": "n", "UPDATE_OPERATOR_PROXY_SERVER": "http://p", "UPDATE_OPERATOR_CONTROLLER": "what"}[name]

@@ -77,7 +77,7 @@ func TestVersionAndHelp(t *testing.T) {
 	assert.Equal(t, errs.String(), "")
 }
 
-// The environment can say all that flags can, the mode too, and the command line wins (issue 19, part 6).
+// The environment can say all that flags can, the mode too, and the command line wins.
 func TestEnvironment(t *testing.T) {
 	for name, c := range map[string]struct {
 		env  map[string]string

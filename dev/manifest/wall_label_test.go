@@ -105,7 +105,7 @@ func labelHoles() [][3]string {
 }
 
 // The controller may label a Bottlerocket node that was never labelled, and let go of a node with the mark that keeps it
-// from being labelled; a user may do both again (issue 19, part 5).
+// from being labelled; a user may do both again.
 func TestWallLetsLabel(t *testing.T) {
 	w := newWall(t, Namespace)
 	patch := func(user, node, body string) {

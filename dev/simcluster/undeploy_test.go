@@ -57,7 +57,7 @@ func TestUndeployedDuringARollout(t *testing.T) {
 	assert.NilError(t, w.Label(t.Context()))
 }
 
-// letLabel has the controller label a node, under its account and past the admission policies (issue 19, part 5).
+// letLabel has the controller label a node, under its account and past the admission policies.
 func (w *world) letLabel(t *testing.T) {
 	t.Helper()
 	var name string

@@ -98,7 +98,7 @@ func TestDiff(t *testing.T) {
 }
 
 // That a node was labelled by autoLabel is kept as it stands through every write of the controller's, whatever was written
-// there: it must not be labelled again (issue 19).
+// there: it must not be labelled again.
 func TestAutoLabelledIsKept(t *testing.T) {
 	for _, value := range []string{"2026-09-20T10:05:00Z", "", strings.Repeat("long ", 100), "two\nlines"} {
 		stands := map[string]string{string(KeyAutoLabelled): value}

@@ -39,8 +39,7 @@ func labels(out plan.Plan) []string {
 	return nodes
 }
 
-// Only Bottlerocket nodes that were never labelled are, and only by a policy that says so and can be read (issue 19,
-// part 5).
+// Only Bottlerocket nodes that were never labelled are, and only by a policy that says so and can be read.
 func TestAutoLabel(t *testing.T) {
 	trouble := func(wait time.Duration) change {
 		return func(n *fleet.Node) {

@@ -26,8 +26,7 @@ func fresh(name string) host {
 	return host{name: name, notLabelled: true, noAgent: true, osImage: "Bottlerocket OS 1.50.0 (aws-k8s-1.36)"}
 }
 
-// All Bottlerocket nodes without a label get it, once that is shown and confirmed, and no other node changes (issue 19,
-// part 5).
+// All Bottlerocket nodes without a label get it, once that is shown and confirmed, and no other node changes.
 func TestEnroll(t *testing.T) {
 	c := newCluster(t)
 	windows, first, odd, out := fresh("windows"), fresh("first"), fresh("odd"), fresh("out")

@@ -10,7 +10,7 @@ import (
 	"gotest.tools/v3/assert"
 )
 
-// The command line wins over the environment, and that over the default; an empty variable is none (issue 19, part 6).
+// The command line wins over the environment, and that over the default; an empty variable is none.
 func TestFlagsFromTheEnvironment(t *testing.T) {
 	set := map[string]string{
 		"UPDATE_OPERATOR_LOG_LEVEL": "debug", "UPDATE_OPERATOR_LEASE_DURATION": "90s", "UPDATE_OPERATOR_BRUPOP_METRICS": "false", "UPDATE_OPERATOR_LISTEN": "",

@@ -7,7 +7,7 @@ import (
 	"gotest.tools/v3/assert"
 )
 
-// -version names what was built as far as that is known, and no more (issue 19, part 3).
+// -version names what was built as far as that is known, and no more.
 func TestBuild(t *testing.T) {
 	version, commit, date := Version, Commit, Date
 	t.Cleanup(func() { Version, Commit, Date = version, commit, date })
