@@ -43,7 +43,7 @@ func mayWrite(st step, key string) bool {
 	case marker.Owns(marker.WriterAgent, key):
 		return st.by == proxyAccount || st.by == controllerAccount && !stays
 	}
-	return !isOperator(st.by) || st.by == controllerAccount && !stays && key == string(marker.KeyRetry)
+	return !isOperator(st.by) || st.by == controllerAccount && !stays && (key == string(marker.KeyRetry) || key == string(marker.KeyCycle))
 }
 
 func sortedNodes(h nodeHistory) []string { return slices.Sorted(maps.Keys(h)) }

@@ -248,6 +248,10 @@ func TestDecodeLenient(t *testing.T) {
 		{"a reason that is long", KeyReason, strings.Repeat("x", 5000)},
 		{"waiting for nothing known", KeyWaitingFor, "what"},
 		{"a retry that was asked for", KeyRetry, ""},
+		{"a request for a cycle", KeyCycle, "try-1"},
+		{"no request: without an id", KeyCycle, ""},
+		{"no request: what is no id", KeyCycle, "try 1"},
+		{"no request: too long an id", KeyCycle, strings.Repeat("x", 64)},
 		{"a failure that doesn't count any more", KeyFailure, `{"versions":["1.2.3"],"count":0}`},
 		{"an agent that was asked nothing yet", KeyActiveID, gone},
 		{"a key of a newer build", Prefix + "brand-new", "{"},
@@ -260,6 +264,7 @@ func TestDecodeLenient(t *testing.T) {
 			assert.Equal(t, len(problems), 0, "%v", problems)
 			assert.Equal(t, m.Paused, tc.key == KeyPaused)
 			assert.Equal(t, m.Retry, tc.key == KeyRetry)
+			assert.Equal(t, m.Cycle, map[bool]string{true: "try-1"}[tc.value == "try-1"])
 			assert.Equal(t, m.Report.Current, "1.26.1")
 			assert.Equal(t, m.Report.Reason, ReportReasonNone)
 			assert.Assert(t, len(m.PausedReason) <= MaxMessage && !strings.Contains(m.PausedReason, "\n"))

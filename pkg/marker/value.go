@@ -78,8 +78,12 @@ func ReportReasons() []ReportReason {
 }
 
 // Protocol is the version of the protocol that this build's agent speaks and its controller asks for.
-// 2 knows ActionConfirmUpdate. 3 reboots without an activation if it is asked to reboot into the version that runs.
+// 2 knows ActionConfirmUpdate, CycleProtocol knows cycles.
 const Protocol = 3
+
+// CycleProtocol is the first protocol whose agent, asked to reboot into the version that runs, reboots without an
+// activation.
+const CycleProtocol = 3
 
 // Limits on values, in bytes. What is longer is not read.
 const (

@@ -78,9 +78,6 @@ func refusedBefore(v *fleet.Node) string {
 	return ""
 }
 
-// cycleProtocol is the first protocol whose agents know cycles.
-const cycleProtocol = 3
-
 // agentFit says what keeps an agent from its part.
 func agentFit(v *fleet.Node, offered bool) error {
 	switch r := &v.Marks.Report; {
@@ -90,8 +87,8 @@ func agentFit(v *fleet.Node, offered bool) error {
 		return errors.Errorf("its agent reports: %s", r.Message)
 	case r.Current == "":
 		return errors.New("its agent has not reported on its host yet")
-	case !offered && r.Protocol < cycleProtocol:
-		return errors.Errorf("nothing is offered, and its agent speaks protocol %d: cycles need %d, so update the agents", r.Protocol, cycleProtocol)
+	case !offered && r.Protocol < marker.CycleProtocol:
+		return errors.Errorf("nothing is offered, and its agent speaks protocol %d: cycles need %d, so update the agents", r.Protocol, marker.CycleProtocol)
 	}
 	return nil
 }

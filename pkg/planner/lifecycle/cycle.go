@@ -10,9 +10,6 @@ import (
 // activate. A user asks for it by an annotation, which ends with the attempt. Where the node is offered a version, the
 // request is for the update to that.
 
-// cycleProtocol is the first protocol whose agent reboots into the version that runs.
-const cycleProtocol = 3
-
 // wantsCycle reports whether the node's next attempt is a cycle.
 func (v *View) wantsCycle() bool {
 	m := &v.Marks
@@ -53,7 +50,7 @@ func asksForCycle(version string) string {
 
 // cycleUnknown is why no cycle begins whose agent would take it for an update that is gone.
 func cycleUnknown(v *View) plan.Refusal {
-	if !v.Cycles() || v.Marks.Report.Protocol >= cycleProtocol {
+	if !v.Cycles() || v.Marks.Report.Protocol >= marker.CycleProtocol {
 		return plan.Refusal{}
 	}
 	return plan.Refuse(plan.ReasonAgentNotReady, plan.Messagef("its agent is older than this controller and knows no cycles: update the agents"))
