@@ -110,6 +110,7 @@ func (r *e2eRun) follow(ctx context.Context, j *journal) error {
 	again := time.NewTicker(r.again)
 	defer again.Stop()
 	var n *corev1.Node
+	late := false
 	for {
 		select {
 		case <-ctx.Done():
@@ -124,8 +125,13 @@ func (r *e2eRun) follow(ctx context.Context, j *journal) error {
 		for _, e := range j.see(o) {
 			r.say(o.at, e.what, e.text)
 		}
-		if v := j.verdict(); v != nil && ctx.Err() == nil {
+		switch v := j.verdict(); {
+		case v == nil || ctx.Err() != nil:
+		case v.passed || late:
 			return r.close(v)
+		default:
+			// The Event that says why may come a moment later.
+			late, nodes = true, nil
 		}
 	}
 }
