@@ -5,6 +5,7 @@ import (
 	"archive/zip"
 	"bytes"
 	"compress/gzip"
+	"errors"
 	"io"
 	"testing"
 	"testing/fstest"
@@ -35,7 +36,7 @@ func unpacked(t *testing.T, archive []byte, at time.Time) map[string]entry {
 	assert.Assert(t, z.ModTime.IsZero() && z.Name == "")
 	for r := tar.NewReader(z); ; {
 		h, err := r.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return out
 		}
 		assert.NilError(t, err)

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path"
+	"regexp"
 	"strings"
 	"time"
 
@@ -25,9 +26,17 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/release/chart"
 )
 
+// finalTag is the tag of a release that is not tried first. kustomize takes the manifest of its commit as it stands there, so
+// it must name this image.
+var finalTag = regexp.MustCompile(`^v[0-9]+\.[0-9]+\.[0-9]+$`)
+
 // release makes the checkout's chart that of a release: of the version, dated by the commit, and with the image's digest in
 // its values, as they are and as its README shows them.
 func release(c *chartv2.Chart, version, digest string, at time.Time) error {
+	if finalTag.MatchString(version) && c.Metadata.AppVersion != version {
+		return errors.Errorf("Chart.yaml is of %s and the tag %s: set version and appVersion there, run make manifest, and tag that commit",
+			c.Metadata.AppVersion, version)
+	}
 	c.Metadata.Version, c.Metadata.AppVersion = chartVersion(version), version
 	values, ok := c.Values["image"].(map[string]any)
 	if !ok || values["digest"] != "" {

@@ -58,20 +58,21 @@ func releasedChart(t *testing.T) *chartv2.Chart {
 	t.Helper()
 	c, err := chart.Load()
 	assert.NilError(t, err)
-	assert.NilError(t, release(c, "v2.1.0", digest, committed))
-	assert.ErrorContains(t, release(c, "v2.1.0", digest, committed), "empty image.digest")
+	assert.NilError(t, release(c, "v2.1.0-rc.1", digest, committed))
+	assert.ErrorContains(t, release(c, "v2.1.0-rc.1", digest, committed), "empty image.digest")
+	assert.ErrorContains(t, release(c, "v2.1.0", digest, committed), "Chart.yaml is of v2.1.0-rc.1 and the tag v2.1.0")
 	return c
 }
 
 // The chart of a release has the tag as its version and the image by its digest; packed twice, it is the same; and
 // what is in the OCI archive, copied to a registry, is what helm pull gets there (issue 19, part 3).
 func TestChart(t *testing.T) {
-	const called = "registry.example/charts/bottlerocket-update-operator:2.1.0"
+	const called = "registry.example/charts/bottlerocket-update-operator:2.1.0-rc.1"
 	made := func() (string, []byte) {
 		c := releasedChart(t)
 		file, packed, err := pack(c)
 		assert.NilError(t, err)
-		assert.Equal(t, file, "bottlerocket-update-operator-2.1.0.tgz")
+		assert.Equal(t, file, "bottlerocket-update-operator-2.1.0-rc.1.tgz")
 		archive := filepath.Join(t.TempDir(), "chart.tar")
 		ref, err := image.ParseReference(called)
 		assert.NilError(t, err)
@@ -88,7 +89,7 @@ func TestChart(t *testing.T) {
 	assert.Assert(t, bytes.Equal(first, second))
 
 	at := registryForTest(t)
-	ref, err := name.ParseReference(at + "/charts/bottlerocket-update-operator:2.1.0")
+	ref, err := name.ParseReference(at + "/charts/bottlerocket-update-operator:2.1.0-rc.1")
 	assert.NilError(t, err)
 	top, err := layout.ImageIndexFromPath(untar(t, archive))
 	assert.NilError(t, err)
@@ -107,8 +108,8 @@ func TestChart(t *testing.T) {
 
 	c, err := loader.LoadArchive(bytes.NewReader(pulled.Chart.Data))
 	assert.NilError(t, err)
-	assert.Equal(t, c.Metadata.Version, "2.1.0")
-	assert.Equal(t, c.Metadata.AppVersion, "v2.1.0")
+	assert.Equal(t, c.Metadata.Version, "2.1.0-rc.1")
+	assert.Equal(t, c.Metadata.AppVersion, "v2.1.0-rc.1")
 	for _, f := range c.Files {
 		assert.Assert(t, f.Name != "README.md" || strings.Contains(string(f.Data), digest))
 	}
@@ -138,7 +139,7 @@ func TestManifests(t *testing.T) {
 		file, text, err := manifest(c, f)
 		assert.NilError(t, err)
 		assert.Equal(t, file, filepath.Base(f.File))
-		assert.Assert(t, strings.HasPrefix(text, "# Release v2.1.0.\n"))
+		assert.Assert(t, strings.HasPrefix(text, "# Release v2.1.0-rc.1.\n"))
 		assert.Assert(t, strings.Contains(text, "#   kubectl apply -f "+file+"\n"), file)
 		for _, image := range images(text) {
 			assert.Equal(t, image, operator+"@"+digest)

@@ -18,6 +18,7 @@ import (
 	"gotest.tools/v3/assert"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/controlplane"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/release/chart"
 )
 
 var full = flag.Bool("full", false, "TestDist and TestSign run, for some minutes")
@@ -46,6 +47,14 @@ func goEnv(t *testing.T) []string {
 	return out
 }
 
+// tag is the next release's.
+func tag(t *testing.T) string {
+	t.Helper()
+	c, err := chart.Load()
+	assert.NilError(t, err)
+	return c.Metadata.AppVersion
+}
+
 // cloned makes the release of the checkout's commit in a new clone, and returns its folder.
 func cloned(t *testing.T, name, umask string, env ...string) string {
 	t.Helper()
@@ -53,7 +62,7 @@ func cloned(t *testing.T, name, umask string, env ...string) string {
 	assert.NilError(t, err)
 	dir := filepath.Join(t.TempDir(), name)
 	run(t, "", nil, "git", "clone", "--quiet", "--no-hardlinks", root, dir)
-	run(t, dir, nil, "git", "-c", "user.name=test", "-c", "user.email=test@example.org", "tag", "v2.1.0")
+	run(t, dir, nil, "git", "tag", "--force", tag(t))
 	run(t, dir, append(goEnv(t), env...), "sh", "-c", "umask "+umask+" && make dist")
 	return filepath.Join(dir, "dist")
 }
@@ -86,7 +95,7 @@ func TestDist(t *testing.T) {
 	assert.NilError(t, err)
 	for _, f := range files {
 		name := regexp.MustCompile(`-(linux|darwin|windows)-(amd64|arm64)\.`).ReplaceAllString(f.Name(), "-OS-ARCH.")
-		name = "`" + strings.ReplaceAll(name, "2.1.0", "VERSION") + "`"
+		name = "`" + strings.ReplaceAll(name, chartVersion(tag(t)), "VERSION") + "`"
 		assert.Check(t, bytes.Contains(page, []byte(name)), "docs/releasing.md doesn't say what %s is", name)
 	}
 	checkImage(t, first)
@@ -152,7 +161,7 @@ func checkPrograms(t *testing.T, release string) {
 			for _, m := range linked {
 				assert.Check(t, licensed(entries, m), "%s has no licence of %s", archive, m)
 			}
-			for _, word := range []string{"v2.1.0", commit, date} {
+			for _, word := range []string{tag(t), commit, date} {
 				assert.Check(t, bytes.Contains(e.content, []byte(word)), "%s of %s doesn't know %s", name, archive, word)
 			}
 			if setting["GOOS"] == runtime.GOOS && setting["GOARCH"] == runtime.GOARCH {
@@ -162,13 +171,13 @@ func checkPrograms(t *testing.T, release string) {
 				if called == plugin {
 					flag = "--version"
 				}
-				assert.Equal(t, run(t, "", nil, file, flag), called+" v2.1.0 (commit "+commit+", "+date+")\n")
+				assert.Equal(t, run(t, "", nil, file, flag), called+" "+tag(t)+" (commit "+commit+", "+date+")\n")
 			}
 		}
 		assert.Assert(t, programs > 0, archive)
 	}
 	installed := filepath.Join(krewInstall(t, release, runtime.GOOS, runtime.GOARCH), "bin", plugin)
-	assert.Assert(t, strings.Contains(run(t, "", nil, installed, "--version"), "v2.1.0"))
+	assert.Assert(t, strings.Contains(run(t, "", nil, installed, "--version"), tag(t)))
 }
 
 func licensed(entries map[string]entry, module string) bool {

@@ -2,6 +2,7 @@ package dist
 
 import (
 	"archive/tar"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -19,7 +20,7 @@ func untar(t *testing.T, archive string) string {
 	defer f.Close()
 	for r := tar.NewReader(f); ; {
 		h, err := r.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return dir
 		}
 		assert.NilError(t, err)
