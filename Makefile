@@ -219,8 +219,9 @@ sign-key: cosign ## Make a key pair to sign releases with, cosign.key and cosign
 	bin/cosign generate-key-pair
 
 .PHONY: sign
-sign: cosign ## Sign the checksums in DIST with KEY, and with IMAGE, a repository without a tag, the same image there
+sign: ## Sign the checksums in DIST with KEY, and with IMAGE, a repository without a tag, the same image there
 	@[ -n "$(KEY)" ] || { echo "make sign: say KEY=, the private key: make sign-key makes one" >&2; exit 1; }
+	@$(MAKE) --no-print-directory cosign
 	bin/cosign sign-blob --key $(KEY) $(NO_LOG) --bundle $(DIST)/SHA256SUMS.sigstore.json $(DIST)/SHA256SUMS
 ifneq ($(origin IMAGE),file)
 	bin/cosign sign --key $(KEY) $(NO_LOG) $(IMAGE)@$$(sed -n 's/^ *image: .*@//p' $(DIST)/update-operator.yaml | sort -u)
