@@ -30,13 +30,18 @@ import (
 // it must name this image.
 var finalTag = regexp.MustCompile(`^v[0-9]+\.[0-9]+\.[0-9]+$`)
 
+// checkTag returns an error if the checkout's chart is of another version than the tag.
+func checkTag(c *chartv2.Chart, tag string) error {
+	if finalTag.MatchString(tag) && c.Metadata.AppVersion != tag {
+		return errors.Errorf("Chart.yaml is of %s and the tag is %s: set version and appVersion there, run make manifest, and tag that",
+			c.Metadata.AppVersion, tag)
+	}
+	return nil
+}
+
 // release makes the checkout's chart that of a release: of the version, dated by the commit, and with the image's digest in
 // its values, as they are and as its README shows them.
 func release(c *chartv2.Chart, version, digest string, at time.Time) error {
-	if finalTag.MatchString(version) && c.Metadata.AppVersion != version {
-		return errors.Errorf("Chart.yaml is of %s and the tag %s: set version and appVersion there, run make manifest, and tag that commit",
-			c.Metadata.AppVersion, version)
-	}
 	c.Metadata.Version, c.Metadata.AppVersion = chartVersion(version), version
 	values, ok := c.Values["image"].(map[string]any)
 	if !ok || values["digest"] != "" {

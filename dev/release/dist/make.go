@@ -68,6 +68,9 @@ func Make(ctx context.Context, build image.Build, out string) error {
 	if err != nil {
 		return err
 	}
+	if err := checkTag(c, build.Version); err != nil {
+		return err
+	}
 	m := &maker{root: root, temp: temp, out: out, build: build, at: at.UTC(),
 		licences: filepath.Join(temp, image.LicencesDir), checksums: map[string]string{}}
 	if m.repository, err = imageName(c); err != nil {
