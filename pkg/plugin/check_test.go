@@ -383,7 +383,7 @@ var ways = []way{
 				in.kubectl("", "label", "node", "br-1", "--overwrite", "bottlerocket.aws/updater-interface-version=2.0.0")
 			}
 		}},
-	{name: "a Bottlerocket node has no label", check: preflight.CheckUnlabelled, verdict: preflight.VerdictWarn, message: "1 Bottlerocket node: br-3", remedy: "kubectl label node NODE",
+	{name: "a Bottlerocket node has no label", check: preflight.CheckUnlabelled, verdict: preflight.VerdictWarn, message: "1 Bottlerocket node: br-3", remedy: "kubectl bottlerocket enroll",
 		breaks: func(in *installation) func() {
 			in.node("br-3", "Bottlerocket OS 1.50.0 (aws-k8s-1.36)", nil)
 			return func() {
@@ -420,16 +420,6 @@ var ways = []way{
 			return func() {
 				b.ResourceVersion = ""
 				did[*rbacv1.ClusterRoleBinding](in)(bindings.Create(in.t.Context(), b, metav1.CreateOptions{}))
-			}
-		}},
-	{name: "the controller may not write Events of nodes", check: preflight.CheckAccountRights, late: true, verdict: preflight.VerdictFail, message: "create events in default", remedy: "kubectl apply -f update-operator.yaml",
-		breaks: func(in *installation) func() {
-			bindings := in.client.RbacV1().RoleBindings("default")
-			b := did[*rbacv1.RoleBinding](in)(bindings.Get(in.t.Context(), "update-operator-controller-events", metav1.GetOptions{}))
-			assert.NilError(in.t, bindings.Delete(in.t.Context(), b.Name, metav1.DeleteOptions{}))
-			return func() {
-				b.ResourceVersion = ""
-				did[*rbacv1.RoleBinding](in)(bindings.Create(in.t.Context(), b, metav1.CreateOptions{}))
 			}
 		}},
 	{name: "the agents' account may write nodes", check: preflight.CheckAgentRights, late: true, verdict: preflight.VerdictFail, message: "has 10 rights: get nodes", remedy: "kubectl get clusterrolebindings",

@@ -25,7 +25,7 @@ func unlabelled(s *Snapshot) []Finding {
 		return b
 	}
 	total := len(s.nodesWhere((*Node).Bottlerocket))
-	const remedy = "label those that should be updated: kubectl label node NODE bottlerocket.aws/updater-interface-version=2.0.0"
+	const remedy = "label those that should be updated: kubectl bottlerocket enroll NODE, or without NODE all of them"
 	switch names := s.nodesWhere(func(n *Node) bool { return n.Bottlerocket() && !n.Labelled() }); {
 	case total == 0:
 		return warned("no node of this cluster runs Bottlerocket",
