@@ -163,11 +163,14 @@ check: ## Check format, go.mod, the manifest and the shape of the code, and find
 manifest: ## Write update-operator.yaml, the components, and the chart's schema and README, from the chart
 	go test -C dev/release ./chart -run TestGenerated -args -update
 
-.PHONY: site
-site: ## Build the pages of docs as a site into bin/site, by mkdocs in an environment of its own, and check all links
+bin/python: dev/site/requirements.txt
 	$(call need,python3)
-	python3 -m venv bin/python
-	bin/python/bin/pip install --quiet --disable-pip-version-check -r dev/site/requirements.txt
+	rm -rf $@
+	python3 -m venv $@
+	$@/bin/pip install --quiet --disable-pip-version-check -r $< || { rm -rf $@; exit 1; }
+
+.PHONY: site
+site: bin/python ## Build the pages of docs as a site into bin/site, by mkdocs in an environment of its own, and check all links
 	NO_MKDOCS_2_WARNING=1 bin/python/bin/mkdocs build -f dev/site/mkdocs.yml
 
 .PHONY: image
