@@ -64,7 +64,6 @@ test: ## Run what each change must pass, in 10 minutes; the first run builds a K
 	@status=0; set -x; \
 	{ go test $(RACE) -p 1 -timeout $(TEST_TIMEOUT) $(RACED) || exit 1; go test -C dev/release -p 1 -timeout $(TEST_TIMEOUT) ./...; } & raced=$$!; \
 	go test -p 1 -timeout $(TEST_TIMEOUT) $$(go list ./... | grep -vxF -e $(MODULE)/dev/e2e $(addprefix -e ,$(RACED))) || status=1; \
-	go test -C dev/release -short -p 1 -timeout $(TEST_TIMEOUT) ./... || status=1; \
 	wait $$raced || status=1; \
 	exit $$status
 

@@ -37,10 +37,12 @@ func (w *wall) fillNewcomers(t *testing.T) {
 		if image == "" {
 			image = "Bottlerocket OS 1.50.0 (aws-k8s-1.36)"
 		}
-		made, err := w.admin.CoreV1().Nodes().Create(t.Context(), &n, metav1.CreateOptions{})
+		_, err := w.admin.CoreV1().Nodes().Create(t.Context(), &n, metav1.CreateOptions{})
 		assert.NilError(t, err)
-		made.Status.NodeInfo.OSImage = image
-		_, err = w.admin.CoreV1().Nodes().UpdateStatus(t.Context(), made, metav1.UpdateOptions{})
+		// A patch, as the controller manager writes to new Nodes too.
+		status, err := json.Marshal(map[string]any{"status": map[string]any{"nodeInfo": map[string]any{"osImage": image}}})
+		assert.NilError(t, err)
+		_, err = w.admin.CoreV1().Nodes().Patch(t.Context(), n.Name, types.StrategicMergePatchType, status, metav1.PatchOptions{}, "status")
 		assert.NilError(t, err)
 	}
 }
