@@ -17,7 +17,9 @@ func (v *View) clear() Step {
 				continue
 			}
 			if v.is(p) {
-				// As long as the controller waits for what comes of it, which may be an hour.
+				// As long as the controller waits for what comes of it, which may be an hour. No watch shows when a Node
+				// without its label loses the intent.
+				step.Again = earliest(step.Again, v.Now.Add(lookAgain))
 				continue
 			}
 			if expires := v.expires(p); v.Now.Before(expires) {

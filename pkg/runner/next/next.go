@@ -28,6 +28,8 @@ const (
 	refusals = 6
 	// soon is the pause before what was refused, or could not be looked at, is tried again.
 	soon = 2 * time.Second
+	// lookAgain is the pause before a Node is looked at again that no watch shows, since it has lost its label.
+	lookAgain = 10 * time.Minute
 )
 
 // Kind is the kind of a step.

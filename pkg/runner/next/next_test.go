@@ -342,7 +342,7 @@ func TestDecide(t *testing.T) {
 		{name: "node gone, a pod without its finalizer", view: situation(apply, gone, pod(running, func(p *Pod) { p.Held = false })), want: Delete, pod: "pod-1"},
 		{name: "another node of that name, a pod", view: situation(stabilize, answered(ready), otherUID, pod()), want: Release, pod: "pod-1"},
 		{name: "label gone, a pod runs", view: situation(apply, unlabelled, answered(busy), pod(running)), want: Delete, pod: "pod-1"},
-		{name: "label gone, a pod is over, its intent stands", view: situation(apply, unlabelled, answered(busy), pod(), at(24*time.Hour)), want: Rest},
+		{name: "label gone, a pod is over, its intent stands", view: situation(apply, unlabelled, answered(busy), pod(), at(24*time.Hour)), want: Rest, again: 10 * time.Minute},
 		{name: "label gone, an earlier pod is over", view: situation(stabilize, unlabelled, pod(of("i-1"), func(p *Pod) { p.Until = noon })), want: Rest, again: 9 * time.Minute},
 		{name: "label gone, an earlier pod is over for long", view: situation(stabilize, unlabelled, pod(of("i-1"), func(p *Pod) { p.Until = noon }), at(10*time.Minute)),
 			want: Release, pod: "pod-i-1"},
