@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -176,6 +177,11 @@ func (n *Node) Phase() intent.Phase {
 
 // Disrupted reports whether the node has a disruption. An unreadable one counts.
 func (n *Node) Disrupted() bool { return n.Marks.Disruption != nil }
+
+// DisruptionUnreadable reports whether what the node shows of a disruption can't be read.
+func (n *Node) DisruptionUnreadable() bool {
+	return slices.ContainsFunc(n.Problems, func(p marker.Problem) bool { return p.Key == marker.KeyDisruption })
+}
 
 // Marked reports whether the node has a mark of an intent, a disruption or a report.
 func (n *Node) Marked() bool {

@@ -133,6 +133,10 @@ func TestRules(t *testing.T) {
 		{"but not beside a zone that is disrupted", []func(*policy.Settings){three, zones(1)},
 			[]fleet.Node{node("a", zone("x"), notReady), node("b", zone("y"), draining), node("c", zone("x"), prepared), node("d")},
 			map[string]string{"c": "wait DomainLimit"}},
+		// S8: a user broke the mark of a node at rest.
+		{"nor where all that began its own can't be read", []func(*policy.Settings){three, zones(1)},
+			[]fleet.Node{node("a", zone("x"), broken), node("b", zone("y"), draining), node("c", zone("x"), prepared), node("d")},
+			map[string]string{"c": "wait DomainLimit"}},
 		{"spread over zones", []func(*policy.Settings){func(s *policy.Settings) { s.MaxUnavailable = policy.Count(2) }},
 			[]fleet.Node{node("a", zone("x"), draining), node("b", zone("x"), prepared), node("c", zone("y"), prepared), node("d")},
 			map[string]string{"b": "wait UnavailableLimit", "c": "Cordon Cordoned"}},

@@ -205,7 +205,8 @@ func (v *survey) budget() {
 		away, again := v.isAway(m)
 		m.away = away
 		v.wakeAt(again)
-		claim := budget.Claim{Disrupted: m.Slot || m.Disrupted(), Away: m.away, Until: v.countsUntil(m)}
+		claim := budget.Claim{Disrupted: m.Slot || m.Disrupted(), Unreadable: !m.Slot && m.DisruptionUnreadable(),
+			Away: m.away, Until: v.countsUntil(m)}
 		if claim.Disrupted {
 			v.disrupted++
 		}

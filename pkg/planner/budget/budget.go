@@ -14,6 +14,9 @@ import (
 type Claim struct {
 	// Disrupted: the operator has taken it out of service, or is about to.
 	Disrupted bool
+	// Unreadable: that is assumed, since what the node shows of it can't be read and it holds no slot. It uses room up
+	// and permits nothing: it doesn't begin its value of a label (S8).
+	Unreadable bool
 	// Away: it is out of service by another's doing, or not well by itself; until then, or for ever if that is zero.
 	Away  bool
 	Until time.Time
@@ -31,6 +34,8 @@ type budget struct {
 	// disrupted were taken out of service by the operator, without the Lost ones that the limit leaves out; away are out
 	// of service by another's.
 	disrupted, away int
+	// unreadable are those of the disrupted ones of which that is only assumed.
+	unreadable int
 	// gone are slots of nodes that are gone, or not seen yet: they may be of any part of the fleet.
 	gone int
 	// holders are the first of the nodes that use it up.
@@ -48,6 +53,9 @@ func (b *budget) used() int { return b.disrupted + b.gone + b.away }
 func (b *budget) use(name string, c Claim) {
 	if c.Disrupted {
 		b.disrupted++
+		if c.Unreadable {
+			b.unreadable++
+		}
 	} else {
 		b.away++
 	}

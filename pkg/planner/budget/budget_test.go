@@ -19,6 +19,7 @@ var (
 	ours     = budget.Claim{Disrupted: true}
 	others   = budget.Claim{Away: true}
 	othersBy = budget.Claim{Away: true, Until: now}
+	unread   = budget.Claim{Disrupted: true, Unreadable: true}
 )
 
 func node(name, zone string) *fleet.Node { return &fleet.Node{Name: name, Zone: zone} }
@@ -105,6 +106,12 @@ func TestRefuses(t *testing.T) {
 		{name: "its zone has begun with others, and so have these another", rules: oneZone, zones: "xxy", claims: []budget.Claim{ours, others, others}, zone: "x", want: free},
 		{name: "a node gone may be ours in another zone", rules: oneZone, gone: 1, zones: "xx", claims: []budget.Claim{others, serves}, zone: "x", want: domains},
 		{name: "others began one, and a node gone may be of a third", rules: twoZones, gone: 1, zones: "xy", claims: []budget.Claim{serves, others}, zone: "x", want: domains},
+		{name: "a node that can't be read counts", rules: one, claims: []budget.Claim{unread, serves}, want: limit, says: "the fleet: 1 of 1 ... a"},
+		{name: "it is one zone's", rules: oneZone, zones: "xy", claims: []budget.Claim{unread, serves}, zone: "y", want: domains, says: "... : x"},
+		{name: "and doesn't keep its own closed by itself", rules: oneZone, zones: "xx", claims: []budget.Claim{unread, serves}, zone: "x", want: free},
+		{name: "but it begins none beside another", rules: oneZone, zones: "xyx", claims: []budget.Claim{unread, ours, serves}, zone: "x", want: domains, says: "... : x, y"},
+		{name: "nor beside others'", rules: oneZone, zones: "xyx", claims: []budget.Claim{unread, others, serves}, zone: "x", want: domains},
+		{name: "one that can be read does", rules: oneZone, zones: "xxyx", claims: []budget.Claim{unread, ours, ours, serves}, zone: "x", want: free},
 		{name: "three zones", rules: oneZone, zones: "abcz", claims: []budget.Claim{ours, ours, ours, serves}, zone: "z", want: domains, says: "... : a, b, c"},
 		{name: "a node gone may be of another zone", rules: oneZone, gone: 1, zones: "x", claims: []budget.Claim{serves}, zone: "x", want: domains},
 		{name: "many zones", rules: oneZone, zones: "dcba z", claims: []budget.Claim{ours, ours, others, ours, ours, serves}, zone: "z", want: domains,

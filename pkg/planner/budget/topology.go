@@ -71,13 +71,15 @@ func (t *topology) refuses(b *budget, away, slot bool, gone int) plan.Refusal {
 }
 
 // full reports whether a node that begins a value would be beside too many others: among those with nodes out of
-// service, and also among those that the operator took alone, wherever others' nodes went out meanwhile (S1).
+// service, and also among those that the operator took alone, wherever others' nodes went out meanwhile (S1). A node
+// that can't be read begins none (S8).
 func (t *topology) full(b *budget, away, slot bool, gone int) bool {
 	if t.MaxDomains == 0 {
 		return false
 	}
-	begins := b.disrupted+b.away == 0 || b.disrupted+b.away == 1 && (slot || away)
-	takes := b.disrupted == 0 || b.disrupted == 1 && slot
+	known := b.disrupted - b.unreadable
+	begins := known+b.away == 0 || known+b.away == 1 && (slot || away)
+	takes := known == 0 || known == 1 && slot
 	out, disrupted := t.out, t.disrupted
 	if b.disrupted+b.away > 0 {
 		out--

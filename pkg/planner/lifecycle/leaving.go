@@ -1,11 +1,8 @@
 package lifecycle
 
 import (
-	"slices"
-
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 )
 
@@ -36,7 +33,6 @@ func leaving(in *Input) Next {
 // Clean returns the change that removes all that is the operator's from a node and undoes what the record of its
 // disruption says that the operator did. What an unreadable record may mean is left as it stands.
 func Clean(n *fleet.Node) *plan.Change {
-	unreadable := slices.ContainsFunc(n.Problems, func(p marker.Problem) bool { return p.Key == marker.KeyDisruption })
 	v := View{Node: n}
-	return &v.leave(!unreadable).Change
+	return &v.leave(!n.DisruptionUnreadable()).Change
 }
