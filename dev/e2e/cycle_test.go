@@ -1,14 +1,12 @@
 package e2e_test
 
 import (
-	"bytes"
 	"strings"
 	"testing"
 
 	"gotest.tools/v3/assert"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/manifest"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plugin"
 )
 
 // One node goes through a whole cycle with nothing offered, by the plugin: it is rebooted once into what it ran before,
@@ -17,12 +15,11 @@ func TestTryOneNode(t *testing.T) {
 	w := inWorld(t)
 	boots, asked := w.machines()
 	node := w.other(t).Name()
-	var out bytes.Buffer
-	status := plugin.Run(t.Context(), []string{"kubectl-bottlerocket", "--kubeconfig", w.Plane.Kubeconfig(), "-n", manifest.Namespace,
-		"e2e", "--node", node, "--yes-reboot-it", "--timeout", "15m"}, strings.NewReader(""), &out, &out)
-	t.Log(out.String())
-	assert.Equal(t, status, 0)
-	assert.Assert(t, strings.Contains(out.String(), "PASSED: "+node+" went through a cycle on "+w.newest()))
+	w.plugin(t)
+	out, err := w.Kubectl(t.Context(), "bottlerocket", "-n", manifest.Namespace, "e2e", "--node", node, "--yes-reboot-it", "--timeout", "15m")
+	t.Log(out)
+	assert.NilError(t, err)
+	assert.Assert(t, strings.Contains(out, "PASSED: "+node+" went through a cycle on "+w.newest()))
 	w.awaitRest(t)
 	for _, n := range w.Nodes {
 		want := 0
