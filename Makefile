@@ -60,11 +60,14 @@ build: ## Build both commands and the kubectl plugin for this machine into bin/
 .PHONY: test
 test: ## Run what each change must pass, in 10 minutes; the first run builds a Kubernetes control plane and Prometheus into the cache
 	go run ./dev/controlplane/cmd control-plane prometheus
-	@# One package at a time in each of two lanes: a control plane that is short of CPU answers late.
+	@# One package at a time in each of three lanes: a control plane that is short of CPU answers late, and most tests of
+	@# the last lane wait for theirs.
 	@status=0; set -x; \
-	{ go test $(RACE) -p 1 -timeout $(TEST_TIMEOUT) $(RACED) || exit 1; go test -C dev/release -p 1 -timeout $(TEST_TIMEOUT) ./...; } & raced=$$!; \
-	go test -p 1 -timeout $(TEST_TIMEOUT) $$(go list ./... | grep -vxF -e $(MODULE)/dev/e2e $(addprefix -e ,$(RACED))) || status=1; \
+	go test $(RACE) -p 1 -timeout $(TEST_TIMEOUT) $(RACED) & raced=$$!; \
+	{ go test -p 1 -timeout $(TEST_TIMEOUT) ./dev/manifest && go test -C dev/release -p 1 -timeout $(TEST_TIMEOUT) ./...; } & forms=$$!; \
+	go test -p 1 -timeout $(TEST_TIMEOUT) $$(go list ./... | grep -vxF -e $(MODULE)/dev/e2e -e $(MODULE)/dev/manifest $(addprefix -e ,$(RACED))) || status=1; \
 	wait $$raced || status=1; \
+	wait $$forms || status=1; \
 	exit $$status
 
 .PHONY: evidence
