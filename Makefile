@@ -64,8 +64,8 @@ test: ## Run what each change must pass, in 10 minutes; the first run builds a K
 	@# the last lane wait for theirs.
 	@status=0; set -x; \
 	go test $(RACE) -p 1 -timeout $(TEST_TIMEOUT) $(RACED) & raced=$$!; \
-	{ go test -p 1 -timeout $(TEST_TIMEOUT) ./dev/manifest && go test -C dev/release -p 1 -timeout $(TEST_TIMEOUT) ./...; } & forms=$$!; \
-	go test -p 1 -timeout $(TEST_TIMEOUT) $$(go list ./... | grep -vxF -e $(MODULE)/dev/e2e -e $(MODULE)/dev/manifest $(addprefix -e ,$(RACED))) || status=1; \
+	{ go test -p 1 -timeout $(TEST_TIMEOUT) ./dev/manifest ./dev/prometheus && go test -C dev/release -p 1 -timeout $(TEST_TIMEOUT) ./...; } & forms=$$!; \
+	go test -p 1 -timeout $(TEST_TIMEOUT) $$(go list ./... | grep -vxF -e $(MODULE)/dev/e2e -e $(MODULE)/dev/manifest -e $(MODULE)/dev/prometheus $(addprefix -e ,$(RACED))) || status=1; \
 	wait $$raced || status=1; \
 	wait $$forms || status=1; \
 	exit $$status
