@@ -246,14 +246,15 @@ deploy-dev: ## Apply the manifest with IMAGE and the changes in dev/deployment.y
 	@mkdir -p bin/deploy
 	@cp update-operator.yaml bin/deploy
 	@sed 's|@containerRef@|$(IMAGE)|' dev/deployment.yaml > bin/deploy/deployment.yaml
-	@printf 'resources: [update-operator.yaml]\npatches: [{path: deployment.yaml}]\n' > bin/deploy/kustomization.yaml
+	@printf 'namespace: $(NAMESPACE)\nresources: [update-operator.yaml]\npatches: [{path: deployment.yaml}]\n' > bin/deploy/kustomization.yaml
 	@$(KUBECTL) apply -k bin/deploy
-	@$(KUBECTL) -n $(NAMESPACE) get configmap update-policy >/dev/null 2>&1 || $(KUBECTL) create -f dev/policy.yaml
+	@$(KUBECTL) -n $(NAMESPACE) get configmap update-policy >/dev/null 2>&1 || \
+	sed 's/^  namespace: .*/  namespace: $(NAMESPACE)/' dev/policy.yaml | $(KUBECTL) create -f -
 
 .PHONY: undeploy
 undeploy: ## Let the controller uncordon every node, and then delete what the manifest made, or do REMOVE="helm uninstall ..."
 	$(call need,$(KUBECTL))
-	@KUBECTL=$(KUBECTL) NAMESPACE=$(NAMESPACE) REMOVE="$(REMOVE)" sh dev/undeploy.sh
+	@KUBECTL=$(KUBECTL) NAMESPACE=$(NAMESPACE) sh dev/undeploy.sh
 
 .PHONY: dashboard
 dashboard: ## Put a Prometheus and a Grafana with the dashboards into the current cluster, not for production

@@ -112,7 +112,7 @@ func (p *plugin) bundle(ctx context.Context) (*bundle, error) {
 	}
 	b.text("check.txt", "the same as a table", text.Bytes())
 	b.object("versions.json", "the versions of the plugin and of the API server", map[string]string{
-		"plugin": telemetry.Version, "server": check.Server, "made": p.now().UTC().Format(time.RFC3339), "namespace": p.namespace()})
+		"plugin": telemetry.Build(), "server": check.Server, "made": p.now().UTC().Format(time.RFC3339), "namespace": p.namespace()})
 	if plan, err := p.ask(ctx, client, nil); err != nil {
 		b.lacks("plan.json", err)
 	} else {

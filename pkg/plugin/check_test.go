@@ -28,6 +28,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -245,11 +246,12 @@ func TestCheckNamesWhatIsBroken(t *testing.T) {
 			restore := sync.OnceFunc(broken.breaks(&in))
 			defer restore()
 			// An API server knows of rights and groups a moment later.
-			found, got := in.check()
-			for tries := 0; found[broken.check][0].Verdict != broken.verdict && tries < 100; tries++ {
-				time.Sleep(50 * time.Millisecond)
+			var found map[preflight.Check][]preflight.Finding
+			var got said
+			in.until("the check "+string(broken.check)+" sees it", func() bool {
 				found, got = in.check()
-			}
+				return found[broken.check][0].Verdict == broken.verdict
+			})
 			first := found[broken.check][0]
 			assert.Equal(t, first.Verdict, broken.verdict, "%+v", first)
 			assert.Equal(t, got.status, map[preflight.Verdict]int{preflight.VerdictFail: 1, preflight.VerdictWarn: 0}[broken.verdict])
@@ -287,7 +289,7 @@ func TestCheckNamesWhatIsBroken(t *testing.T) {
 		assert.Equal(t, all[0].Verdict, want, "%s: %+v", check, all)
 	}
 	// With no rights at all nothing is taken for wrong, and each finding says which right is missing.
-	found, got = in.check("--as", "nobody")
+	found, got = in.check("--as", "visitor")
 	assert.Equal(t, got.status, 0, got.out)
 	for check, all := range found {
 		switch check {
@@ -505,9 +507,8 @@ func daemonSet(name string) func(in *installation) func() {
 // until awaits what the API server does a moment later.
 func (in *installation) until(what string, so func() bool) {
 	in.t.Helper()
-	for deadline := time.Now().Add(time.Minute); !so(); time.Sleep(50 * time.Millisecond) {
-		assert.Assert(in.t, time.Now().Before(deadline), what)
-	}
+	err := wait.PollUntilContextTimeout(in.t.Context(), 50*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) { return so(), nil })
+	assert.NilError(in.t, err, what)
 }
 
 const brupopCRD = `

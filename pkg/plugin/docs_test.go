@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -187,6 +188,16 @@ func (c *cluster) grant(block string, users ...string) {
 			_, err = rbac.RoleBindings(c.namespace).Create(ctx, &rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: ref, Subjects: subjects}, metav1.CreateOptions{})
 		}
 		assert.NilError(c.t, err)
+		c.t.Cleanup(func() {
+			ctx := context.Background()
+			if r.Kind == "ClusterRole" {
+				assert.NilError(c.t, rbac.ClusterRoleBindings().Delete(ctx, meta.Name, metav1.DeleteOptions{}))
+				assert.NilError(c.t, rbac.ClusterRoles().Delete(ctx, meta.Name, metav1.DeleteOptions{}))
+				return
+			}
+			assert.NilError(c.t, rbac.RoleBindings(c.namespace).Delete(ctx, meta.Name, metav1.DeleteOptions{}))
+			assert.NilError(c.t, rbac.Roles(c.namespace).Delete(ctx, meta.Name, metav1.DeleteOptions{}))
+		})
 	}
 }
 

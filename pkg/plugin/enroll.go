@@ -171,7 +171,7 @@ func (p *plugin) confirm(question string) error {
 		return nil
 	case err != nil && answer == "":
 		fmt.Fprintln(p.ErrOut)
-		return errors.New("there is no answer, so nothing was done: give --yes where there is nobody to ask")
+		return errors.New("there is no answer, so nothing was done: give --yes where nothing can answer")
 	}
 	return errors.New("nothing was done")
 }

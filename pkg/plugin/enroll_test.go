@@ -62,7 +62,7 @@ func TestEnroll(t *testing.T) {
 		assert.Equal(t, len(writes(got)) > 0, mode == "server")
 	}
 	for answer, end := range map[string]string{
-		"": "\nerror: there is no answer, so nothing was done: give --yes where there is nobody to ask\n", "n\n": "error: nothing was done\n", "\n": "error: nothing was done\n",
+		"": "\nerror: there is no answer, so nothing was done: give --yes where nothing can answer\n", "n\n": "error: nothing was done\n", "\n": "error: nothing was done\n",
 	} {
 		got := c.runWith(answer, "enroll")
 		assert.Equal(t, got.errs, "Label 2 nodes with bottlerocket.aws/updater-interface-version=2.0.0? [y/N] "+end)
@@ -72,7 +72,7 @@ func TestEnroll(t *testing.T) {
 
 	c.run("enroll", "a", "windows", "--yes").fails(t, `node "windows" runs "Windows Server 2022 Datacenter" and not Bottlerocket, so it has no Update API: `+
 		`leave it out, or let plans update it (label bottlerocket.aws/updater-interface-version=plan)`)
-	c.run("enroll", "nobody").fails(t, `node "nobody" not found`)
+	c.run("enroll", "missing").fails(t, `node "missing" not found`)
 	c.run("enroll", "a", "-l", "x=y").fails(t, "nodes and a selector exclude each other: give one of them")
 	assert.Equal(t, c.run("enroll", "-l", "x=y").errs, "No nodes found\n")
 

@@ -183,7 +183,7 @@ func (g *gathering) certificate(ctx context.Context) {
 	} else {
 		g.s.Bundle = readOf(preflight.Bundle{}, err)
 	}
-	// Its metadata alone: nobody needs the key to know that it is there.
+	// Its metadata alone: that it is there can be known without the key.
 	_, there, err = found(ctx, "secrets", func(ctx context.Context) (*metav1.PartialObjectMetadata, error) {
 		return g.metadata.Resource(corev1.SchemeGroupVersion.WithResource("secrets")).Namespace(g.namespace).Get(ctx,
 			"update-operator-proxy-tls", metav1.GetOptions{})

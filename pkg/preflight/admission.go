@@ -46,36 +46,36 @@ func admission(s *Snapshot) []Finding {
 	if b := blind(s.Policies, s.Bindings); b != nil {
 		return b
 	}
-	apply := installIt
-	if s.plansInstalled() {
-		apply += " -f components/plans/plans.yaml"
-	}
 	names := Walls(s.plansInstalled())
 	var found []Finding
-	add := func(name, wrong string) {
-		found = append(found,
-			failed(fmt.Sprintf("admission policy %s %s: a stolen token of that account may do more than it should",
-				name, wrong), apply)...)
-	}
 	for _, name := range names {
+		remedy := restoreIt
+		if slices.Contains(planWalls, name) {
+			remedy = restorePlans
+		}
+		add := func(wrong string) {
+			found = append(found,
+				failed(fmt.Sprintf("admission policy %s %s: a stolen token of that account may do more than it should",
+					name, wrong), remedy)...)
+		}
 		p, there := s.Policies.Value[name]
 		b, bound := s.Bindings.Value[name]
 		switch {
 		case !there:
-			add(name, "is missing")
+			add("is missing")
 		case !p.Fails:
-			add(name, "lets through what it can't judge (failurePolicy is not Fail)")
+			add("lets through what it can't judge (failurePolicy is not Fail)")
 		case !bound:
-			add(name, "is not bound, so it holds for nothing")
+			add("is not bound, so it holds for nothing")
 		case b.Policy != name:
-			add(name, fmt.Sprintf("is not bound: its binding is of policy %q", b.Policy))
+			add(fmt.Sprintf("is not bound: its binding is of policy %q", b.Policy))
 		case !slices.Contains(b.Actions, "Deny"):
-			add(name, fmt.Sprintf("refuses nothing: its binding does %s, and not Deny", strings.Join(b.Actions, ", ")))
+			add(fmt.Sprintf("refuses nothing: its binding does %s, and not Deny", strings.Join(b.Actions, ", ")))
 		case b.Narrowed:
-			add(name, "holds for some objects alone: its binding has matchResources")
+			add("holds for some objects alone: its binding has matchResources")
 		case len(p.Warnings) > 0:
 			found = append(found, warned(fmt.Sprintf("the API server warns of admission policy %s: %s", name,
-				p.Warnings[0]), apply)...)
+				p.Warnings[0]), remedy)...)
 		}
 	}
 	if found == nil {

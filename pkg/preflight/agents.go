@@ -12,7 +12,7 @@ func agents(s *Snapshot) []Finding {
 	}
 	w, there := s.Workloads.Value[Agent]
 	if !there {
-		return failed("DaemonSet "+Account(Agent)+" is missing, so no node has an agent", installIt)
+		return failed("DaemonSet "+Account(Agent)+" is missing, so no node has an agent", restoreIt)
 	}
 	pods := map[string]Pod{}
 	for _, p := range s.Pods.Value {

@@ -23,14 +23,14 @@ func certificate(s *Snapshot) []Finding {
 	b := s.Bundle.Value
 	switch {
 	case !b.There:
-		return failed(object+" is missing, so proxies can't publish their certificate and no agent starts", installIt)
+		return failed(object+" is missing, so proxies can't publish their certificate and no agent starts", restoreIt)
 	case s.KeyStored.Refused == "" && !s.KeyStored.Value:
-		return failed("Secret update-operator-proxy-tls is missing, and proxies may not create it", installIt)
+		return failed("Secret update-operator-proxy-tls is missing, and proxies may not create it", restoreIt)
 	case !b.Filled:
 		return failed(object+" has no ca.crt: no proxy has filled it yet, and agents wait for it", logs)
 	case b.Problem != "":
 		return failed(object+" can't be read: "+b.Problem,
-			fmt.Sprintf("delete it and let the proxies write it anew: kubectl -n %s delete configmap update-operator-proxy-ca; %s", s.Namespace, installIt))
+			fmt.Sprintf("delete it and let the proxies write it anew: kubectl -n %s delete configmap update-operator-proxy-ca; %s", s.Namespace, restoreIt))
 	}
 	if b := blind(s.Clock); b != nil {
 		return b

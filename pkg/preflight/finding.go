@@ -82,8 +82,13 @@ func absent(s *Snapshot) []Finding {
 		Remedy: installIt}}
 }
 
-// installIt is what installs, and what restores any object of the manifest.
-const installIt = "kubectl apply -f update-operator.yaml"
+// What installs the operator, and what restores an object of it. The manifest applied over a release of Helm, or over a
+// kustomization, would undo what is set there, so a remedy must not name one form alone where one is installed already.
+const (
+	installIt    = "kubectl apply -f update-operator.yaml, or another form of docs/install.md"
+	restoreIt    = "apply again what you installed: kubectl apply -f update-operator.yaml, kubectl apply -k, or helm upgrade"
+	restorePlans = "apply again what you installed: kubectl apply -f components/plans/plans.yaml, the component plans, or Helm's plans.enabled"
+)
 
 // blind is the finding of a check that needs what could not be read; nil if all was read.
 func blind(parts ...reading) []Finding {

@@ -47,7 +47,7 @@ var symptoms = []symptom{
 	{nil, []string{"references non-existent config key: ca.crt"},
 		"It waits for the proxies' certificate authority, which no proxy has published yet", proxyLogs},
 	{nil, []string{`configmap "update-operator-proxy-ca" not found`},
-		"It waits for the ConfigMap update-operator-proxy-ca, which is missing", always(installIt)},
+		"It waits for the ConfigMap update-operator-proxy-ca, which is missing", always(restoreIt)},
 	{nil, []string{"may not be used", "SELinux"}, selinuxMessage, selinux},
 	{nil, []string{"permission denied", "api.sock"}, selinuxMessage, selinux},
 	{[]string{"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable",

@@ -79,10 +79,10 @@ func plans(s *Snapshot) []Finding {
 	if slices.ContainsFunc(s.Nodes.Value, func(n Node) bool { return n.Interface == fleet.InterfacePlan }) {
 		wanted = append(wanted, "nodes have the label value plan")
 	}
-	const apply = "kubectl apply -f components/plans/plans.yaml"
 	switch {
 	case !s.plansInstalled() && wanted != nil && s.installed():
-		return failed(strings.Join(wanted, " and ")+", and components/plans/plans.yaml is not installed", apply)
+		return failed(strings.Join(wanted, " and ")+", and components/plans/plans.yaml is not installed",
+			"kubectl apply -f components/plans/plans.yaml, the component plans, or Helm's plans.enabled")
 	case !s.plansInstalled():
 		return well("no plans are used")
 	}
@@ -91,7 +91,7 @@ func plans(s *Snapshot) []Finding {
 	case s.PlansHome.Refused != "":
 		found = append(found, blind(s.PlansHome)...)
 	case s.PlansHome.Value == nil:
-		found = append(found, failed("there is no namespace "+s.PlansNamespace+" for the pods of plans", apply)...)
+		found = append(found, failed("there is no namespace "+s.PlansNamespace+" for the pods of plans", restorePlans)...)
 	case there && level != privileged:
 		found = append(found,
 			warned(fmt.Sprintf("namespace %s enforces the pod security level %q, which refuses pods that change their host", s.PlansNamespace, level),

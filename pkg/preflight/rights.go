@@ -229,9 +229,9 @@ func accountRights(s *Snapshot) []Finding {
 		if len(lacking) == 0 {
 			continue
 		}
-		remedy := installIt
+		remedy := restoreIt
 		if component == Runner {
-			remedy = "kubectl apply -f components/plans/plans.yaml"
+			remedy = restorePlans
 		}
 		found = append(found, failed(fmt.Sprintf("the account %s lacks %s", Account(component), of(lacking, "right")),
 			remedy)...)

@@ -20,7 +20,7 @@ func proxies(s *Snapshot) []Finding {
 	if s.Endpoints.Value == 0 {
 		found = append(found,
 			failed("the Service update-operator-proxy has no Ready endpoint, so no agent reaches a proxy",
-				installIt)...)
+				restoreIt)...)
 	}
 	return found
 }
@@ -42,7 +42,7 @@ func (s *Snapshot) available(component string) []Finding {
 	w, there := s.Workloads.Value[component]
 	switch {
 	case !there:
-		return failed(object+" is missing", installIt)
+		return failed(object+" is missing", restoreIt)
 	case w.Desired == 0:
 		return failed(object+" is scaled to none", fmt.Sprintf("kubectl -n %s scale deployment %s --replicas=1",
 			s.Namespace, Account(component)))
@@ -116,7 +116,7 @@ func images(s *Snapshot) []Finding {
 		}
 	}
 	if slices.Sort(all); len(slices.Compact(slices.Clone(all))) > 1 {
-		return warned("the parts of the operator have different images: "+list(said), installIt)
+		return warned("the parts of the operator have different images: "+list(said), restoreIt)
 	}
 	return well("all parts have the image " + all[0])
 }

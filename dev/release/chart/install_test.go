@@ -260,6 +260,7 @@ func TestHelm(t *testing.T) {
 	all := templated(t, Namespace, values)
 	before := c.versions(t, all)
 	c.isFilled(t, Namespace, "first")
+	c.kubectl(t, "", "-n", "bottlerocket-plans", "create", "configmap", "mine")
 	agents, err := c.client.AppsV1().DaemonSets(Namespace).Get(t.Context(), "update-operator-agent", metav1.GetOptions{})
 	assert.NilError(t, err)
 	pod := agents.Spec.Template
@@ -289,10 +290,11 @@ func TestHelm(t *testing.T) {
 	kept := c.kubectl(t, "", "get", "validatingadmissionpolicies", "-l", "bottlerocket.aws/keep", "-o", "name")
 	assert.Equal(t, strings.Count(kept, "\n"), 3, kept)
 
-	// What was kept is taken up again.
-	c.kubectl(t, "", "wait", "--for=delete", "namespace/bottlerocket-plans", "--timeout=1m")
+	// What users put into the namespace of plans is there still, and what was kept is taken up again.
+	c.kubectl(t, "", "-n", "bottlerocket-plans", "get", "configmap", "mine")
 	upgrade(t, cfg, Namespace, now, map[string]any{"plans": on()})
 	uninstall(t, cfg)
+	c.kubectl(t, "", "delete", "namespace", "bottlerocket-plans")
 	c.nothingLeft(t)
 	c.kubectl(t, "", "delete", "validatingadmissionpolicybindings,validatingadmissionpolicies", "-l", "bottlerocket.aws/keep")
 }
