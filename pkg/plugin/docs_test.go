@@ -15,6 +15,8 @@ import (
 	"github.com/spf13/pflag"
 	"gotest.tools/v3/assert"
 	"gotest.tools/v3/golden"
+	"gotest.tools/v3/poll"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/yaml"
@@ -188,6 +190,7 @@ func (c *cluster) grant(block string, users ...string) {
 			_, err = rbac.RoleBindings(c.namespace).Create(ctx, &rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: ref, Subjects: subjects}, metav1.CreateOptions{})
 		}
 		assert.NilError(c.t, err)
+		c.mayNow(users[0], &r)
 		c.t.Cleanup(func() {
 			ctx := context.Background()
 			if r.Kind == "ClusterRole" {
@@ -199,6 +202,31 @@ func (c *cluster) grant(block string, users ...string) {
 			assert.NilError(c.t, rbac.Roles(c.namespace).Delete(ctx, meta.Name, metav1.DeleteOptions{}))
 		})
 	}
+}
+
+// mayNow waits until the API server knows that a user has the rights of a role: it learns of them by watches of its own.
+func (c *cluster) mayNow(user string, r *rbacv1.Role) {
+	c.t.Helper()
+	rule := r.Rules[0]
+	resource, sub, _ := strings.Cut(rule.Resources[0], "/")
+	asked := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: user,
+		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: rule.Verbs[0], Group: rule.APIGroups[0], Resource: resource, Subresource: sub}}}
+	if r.Kind != "ClusterRole" {
+		asked.Spec.ResourceAttributes.Namespace = c.namespace
+	}
+	if len(rule.ResourceNames) > 0 {
+		asked.Spec.ResourceAttributes.Name = rule.ResourceNames[0]
+	}
+	poll.WaitOn(c.t, func(poll.LogT) poll.Result {
+		got, err := c.client.AuthorizationV1().SubjectAccessReviews().Create(c.t.Context(), asked, metav1.CreateOptions{})
+		if err != nil {
+			return poll.Error(err)
+		}
+		if !got.Status.Allowed {
+			return poll.Continue("%s may not %s %s yet", user, rule.Verbs[0], rule.Resources[0])
+		}
+		return poll.Success()
+	}, poll.WithTimeout(time.Minute), poll.WithDelay(10*time.Millisecond))
 }
 
 // What the runbooks say to type is there: subcommands and their flags.
