@@ -26,7 +26,7 @@ unlabel() {
 
 # Nodes that the controller hasn't uncordoned yet, or that an agent reported on after that, and what each waits for.
 left() {
-	"$kubectl" get nodes -o go-template='{{range .items}}{{$name := .metadata.name}}{{with .metadata.annotations}}{{if or (index . "bottlerocket.aws/intent-id") (index . "bottlerocket.aws/protocol")}}{{$name}}{{with index . "bottlerocket.aws/waiting-for"}} {{printf "%.400q" .}}{{end}}{{"\n"}}{{end}}{{end}}{{end}}'
+	"$kubectl" get nodes -o go-template='{{range .items}}{{$name := .metadata.name}}{{with .metadata.annotations}}{{if or (index . "bottlerocket.aws/intent-id") (index . "bottlerocket.aws/protocol")}}{{$name}}{{with index . "bottlerocket.aws/waiting-for"}} {{printf "%.400q" .}}{{end}}{{with index . "bottlerocket.aws/lock"}} its host is to be unlocked: {{printf "%.400q" .}}{{end}}{{"\n"}}{{end}}{{end}}{{end}}'
 }
 
 # Nodes with the mark by which a controller whose policy has autoLabel knows that they were in its care. It goes last: a

@@ -21,11 +21,12 @@ type place struct {
 // that is named itself.
 var places = map[string]place{
 	"pkg/plain":   {layer: layerPure},
+	"pkg/wave":    {layer: layerPure},
 	"pkg/marker":  {layer: layerPure, beside: []string{"pkg/plain"}},
 	"pkg/intent":  {layer: layerPure, beside: []string{"pkg/marker"}},
 	"pkg/fleet":   {layer: layerPure, beside: []string{"pkg/marker", "pkg/intent"}},
 	"pkg/policy":  {layer: layerPure, beside: []string{"pkg/marker", "pkg/intent"}},
-	"pkg/plan":    {layer: layerPure, beside: []string{"pkg/plain", "pkg/marker", "pkg/intent", "pkg/fleet", "pkg/policy"}},
+	"pkg/plan":    {layer: layerPure, beside: []string{"pkg/plain", "pkg/wave", "pkg/marker", "pkg/intent", "pkg/fleet", "pkg/policy"}},
 	"pkg/notice":  {layer: layerPure, beside: []string{"pkg/plain", "pkg/marker", "pkg/intent", "pkg/fleet", "pkg/policy", "pkg/plan"}},
 	"pkg/planner": {layer: layerPure, beside: []string{"pkg/plain", "pkg/marker", "pkg/intent", "pkg/fleet", "pkg/policy", "pkg/plan"}},
 	// One node knows nothing of the others, nor does a budget; checks know both.
@@ -63,7 +64,7 @@ var places = map[string]place{
 }
 
 // pure are the packages that decide. They get all they know as values.
-var pure = []string{"pkg/plain", "pkg/marker", "pkg/intent", "pkg/fleet", "pkg/policy", "pkg/plan", "pkg/notice", "pkg/planner", "pkg/agent/next",
+var pure = []string{"pkg/plain", "pkg/wave", "pkg/marker", "pkg/intent", "pkg/fleet", "pkg/policy", "pkg/plan", "pkg/notice", "pkg/planner", "pkg/agent/next",
 	"pkg/authorizer/rule", "pkg/runner/next", "pkg/preflight"}
 
 // pureImports is all that a pure package may import beside other pure ones.

@@ -51,6 +51,11 @@ func (h *quickHost) Observe(context.Context) (next.Host, error) {
 	return h.host, nil
 }
 
+// SetLock implements platform.Host.
+func (h *quickHost) SetLock(context.Context, string, string) error {
+	return errors.New("no lock is expected here")
+}
+
 // Start implements platform.Host.
 func (h *quickHost) Start(_ context.Context, c next.Command) error {
 	h.mu.Lock()

@@ -31,7 +31,7 @@ func Words() map[string]string {
 		"a mark of byte order":    "a\ufeffb",
 		"a tag of the last plane": "a\U000e0041b",
 		"no UTF-8":                "a\xff\xfe\xc2",
-		"very long":               strings.Repeat("x", 10_000),
+		"very long":               strings.Repeat("x", 9_000),
 		"a very long number":      strings.Repeat("9", 3_000),
 	}
 }
@@ -92,7 +92,7 @@ func Node(name, word string, readable bool) *corev1.Node {
 		}
 	} else {
 		for _, key := range []string{"intent-id", "action-wanted", "intent-time", "intent-until", "target-version", "reboot-from", "waiting-for", "paused",
-			"active-id", "action-state", "reason", "message", "available-version", "current-version", "boot-id", "activated-id", "protocol", "operator-version", "hook-id"} {
+			"active-id", "action-state", "reason", "message", "available-version", "offered-versions", "current-version", "version-lock", "wave-seed", "boot-id", "activated-id", "protocol", "operator-version", "hook-id"} {
 			mark(key, word)
 		}
 		mark("disruption", `{"since":`+quoted+`,"ready":`+quoted+`,"before":{`+quoted+`:`+quoted+`},"workloads":{`+quoted+`:1}}`)

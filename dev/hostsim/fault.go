@@ -41,7 +41,7 @@ const (
 	F10 FaultID = "F10"
 	// F11: the API server is restarted. Not a fault of a host: Server.Close and Server.Serve.
 	F11 FaultID = "F11"
-	// F12: the socket hangs (Variant: silent, headers, truncated), for path On or for all.
+	// F12: the socket hangs (Variant: silent, headers, truncated), for path On, or method and path, or for all.
 	F12 FaultID = "F12"
 	// F13: an answer to GET On (/updates/status if empty, or /os) is malformed (Variant: see
 	// malformed). Variant dispatcher may also be On a POST of an update command, which isn't started.
@@ -70,7 +70,7 @@ const (
 	F24 FaultID = "F24"
 	// F25: no in-place updates (Variant: dispatcher), or an API with none of these routes (routes).
 	F25 FaultID = "F25"
-	// F26: the data store is locked down: settings answer 500.
+	// F26: the data store is locked down: settings answer 500, those of path On, or method and path, or all.
 	F26 FaultID = "F26"
 	// F27: a refresh fails on its configuration (Variant: panic, config).
 	F27 FaultID = "F27"
@@ -82,8 +82,8 @@ const (
 	F30 FaultID = "F30"
 	// F31: an activate or deactivate (Command; both if empty) can't load the repository, and fails after Delay.
 	F31 FaultID = "F31"
-	// F32: the API's one worker was blocked for long: a request of path On (any if empty) comes too late and isn't
-	// executed. The answer says so (Variant: late), or the connection is reset (reset).
+	// F32: the API's one worker was blocked for long: a request of path On, or method and path (any if empty), comes too
+	// late and isn't executed. The answer says so (Variant: late), or the connection is reset (reset).
 	F32 FaultID = "F32"
 	// F33: the dispatcher can't be started for Command (any if empty), for want of memory.
 	F33 FaultID = "F33"
@@ -188,7 +188,7 @@ var traits = map[FaultID]trait{
 	F23: {elsewhere: "give the release waves"},
 	F24: {elsewhere: "withdraw the release"},
 	F25: {variants: []string{variantDispatcher, variantRoutes}},
-	F26: {},
+	F26: {on: true},
 	F27: {variants: []string{variantPanic, "config"}},
 	F28: {steady: true},
 	F29: {steady: true},
@@ -262,6 +262,11 @@ func (f *Fault) check() error {
 func (f Fault) corruptFor(path string) bool {
 	_, isCommand := commandOf(path)
 	return isCommand && f.ID == F13 && f.Variant == variantDispatcher && f.On == path
+}
+
+// isFor reports whether f is for the request, by its path, or by its method and path: `PATCH /settings`.
+func (f Fault) isFor(r Request) bool {
+	return f.On == "" || f.On == r.Path || f.On == r.Method+" "+r.Path
 }
 
 func (f Fault) inForce(now time.Time) bool { return f.Until.IsZero() || now.Before(f.Until) }

@@ -76,12 +76,12 @@ func (h *Host) answer(r Request, now time.Time) Answer {
 	if h.off {
 		return Answer{Cut: CutEOF}
 	}
-	hang, hangs := h.strike(F12, now, func(f Fault) bool { return f.On == "" || f.On == r.Path })
+	hang, hangs := h.strike(F12, now, func(f Fault) bool { return f.isFor(r) })
 	if hangs && hang.Variant == "silent" {
 		// The one worker is stuck, so the request wasn't read.
 		return Answer{Cut: CutSilent}
 	}
-	if f, ok := h.strike(F32, now, func(f Fault) bool { return f.On == "" || f.On == r.Path }); ok {
+	if f, ok := h.strike(F32, now, func(f Fault) bool { return f.isFor(r) }); ok {
 		if f.Variant == variantReset {
 			return Answer{Cut: CutReset}
 		}
@@ -109,13 +109,13 @@ func (h *Host) route(r Request, now time.Time) Answer {
 	case "POST " + pathReboot:
 		return h.reboot(now)
 	case "GET /settings":
-		return h.getSettings(r.Query, now)
+		return h.getSettings(r, now)
 	case "PATCH /settings":
 		return h.patchSettings(r, now)
 	case "POST /tx/commit_and_apply":
-		return h.commit(r.Query, now)
+		return h.commit(r, now)
 	case "GET /":
-		return h.getRoot(r.Query, now)
+		return h.getRoot(r, now)
 	}
 	if c, ok := commandOf(r.Path); ok && r.Method == "POST" {
 		return h.action(c, r.Path, now)

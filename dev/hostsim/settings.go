@@ -82,8 +82,8 @@ func (s *Settings) set(values map[string]any) {
 }
 
 // lockedDown is the data store's answer under F26.
-func (h *Host) lockedDown(now time.Time, doing string) (Answer, bool) {
-	_, ok := h.strike(F26, now, nil)
+func (h *Host) lockedDown(r Request, now time.Time, doing string) (Answer, bool) {
+	_, ok := h.strike(F26, now, func(f Fault) bool { return f.isFor(r) })
 	return textAnswer(500, "Data store error during "+doing+": lockdown is in effect"), ok
 }
 
@@ -96,8 +96,9 @@ func nested(values map[string]any) map[string]any {
 }
 
 // getRoot answers GET /, where prefixes have their settings in front and answers are wrapped.
-func (h *Host) getRoot(q url.Values, now time.Time) Answer {
-	if a, down := h.lockedDown(now, "get_prefix"); down {
+func (h *Host) getRoot(r Request, now time.Time) Answer {
+	q := r.Query
+	if a, down := h.lockedDown(r, now, "get_prefix"); down {
 		return a
 	}
 	prefix := q.Get("prefix")
@@ -112,8 +113,9 @@ func (h *Host) getRoot(q url.Values, now time.Time) Answer {
 }
 
 // getSettings answers GET /settings.
-func (h *Host) getSettings(q url.Values, now time.Time) Answer {
-	if a, down := h.lockedDown(now, "get_prefix"); down {
+func (h *Host) getSettings(r Request, now time.Time) Answer {
+	q := r.Query
+	if a, down := h.lockedDown(r, now, "get_prefix"); down {
 		return a
 	}
 	if q.Has("keys") {
@@ -165,7 +167,7 @@ func transaction(q url.Values) string {
 
 // patchSettings answers PATCH /settings: the values wait in a transaction.
 func (h *Host) patchSettings(r Request, now time.Time) Answer {
-	if a, down := h.lockedDown(now, "set_keys"); down {
+	if a, down := h.lockedDown(r, now, "set_keys"); down {
 		return a
 	}
 	if r.ContentType != "application/json" {
@@ -225,11 +227,11 @@ func decodeSettings(body []byte) (map[string]any, error) {
 }
 
 // commit answers POST /tx/commit_and_apply. The updater's configuration follows after the answer.
-func (h *Host) commit(q url.Values, now time.Time) Answer {
-	if a, down := h.lockedDown(now, "commit"); down {
+func (h *Host) commit(r Request, now time.Time) Answer {
+	if a, down := h.lockedDown(r, now, "commit"); down {
 		return a
 	}
-	name := transaction(q)
+	name := transaction(r.Query)
 	values := h.transactions[name]
 	if len(values) == 0 {
 		return textAnswer(422, "Tried to commit with no pending changes")

@@ -83,3 +83,57 @@ func TestBadPatches(t *testing.T) {
 	assert.Equal(t, f.do("POST", "/tx/commit_and_apply?tx=T").Status, 422)
 	assert.Equal(t, f.do("PATCH", "/settings?tx=T").Status, 400)
 }
+
+// Faults of the settings can be for one request of a change: the look, what is staged, or the commit.
+func TestFaultsOfAChange(t *testing.T) {
+	const lock = `{"updates":{"version-lock":"1.26.0"}}`
+	commit := func(f *fixture, tx string) Answer { return f.do("POST", "/tx/commit_and_apply?tx="+tx) }
+	standing := func(f *fixture, want string) {
+		t.Helper()
+		assert.Equal(t, f.Snapshot().Settings.VersionLock, want)
+	}
+	f := newFixture(t)
+	f.faults(Fault{ID: F26, On: "/tx/commit_and_apply", Count: 1})
+	assert.Equal(t, f.patch("T", lock).Status, 204)
+	a := commit(f, "T")
+	assert.Equal(t, a.Status, 500)
+	assert.Equal(t, string(a.Body), "Data store error during commit: lockdown is in effect")
+	standing(f, "latest")
+	assert.Equal(t, commit(f, "T").Status, 200, "what was staged is still there")
+	standing(f, "1.26.0")
+
+	f = newFixture(t)
+	f.faults(Fault{ID: F26, On: "PATCH /settings"})
+	assert.Equal(t, f.do("GET", "/settings?prefix=updates").Status, 200)
+	assert.Equal(t, f.patch("T", lock).Status, 500)
+
+	// An answer that is lost: what was asked for is done.
+	f = newFixture(t)
+	f.faults(Fault{ID: F12, Variant: "truncated", On: "PATCH /settings"}, Fault{ID: F12, Variant: "truncated", On: "/tx/commit_and_apply"})
+	assert.Equal(t, f.do("GET", "/settings?prefix=updates").Cut, CutNone)
+	assert.Equal(t, f.patch("T", lock).Cut, CutBody)
+	assert.Equal(t, commit(f, "T").Cut, CutBody)
+	standing(f, "1.26.0")
+
+	// A request that came too late: it is not.
+	f = newFixture(t)
+	f.faults(Fault{ID: F32, On: "PATCH /settings", Count: 1})
+	assert.Equal(t, f.patch("T", lock).Status, 408)
+	assert.Equal(t, commit(f, "T").Status, 422)
+	standing(f, "latest")
+}
+
+// What one program stages, another neither commits nor loses.
+func TestTransactionsAreApart(t *testing.T) {
+	f := newFixture(t)
+	assert.Equal(t, f.patch("", `{"updates":{"seed":7}}`).Status, 204)
+	assert.Equal(t, f.patch("theirs", `{"updates":{"version-lock":"1.26.1"}}`).Status, 204)
+	assert.Equal(t, f.patch("ours", `{"updates":{"version-lock":"1.26.0"}}`).Status, 204)
+	assert.Equal(t, string(f.do("POST", "/tx/commit_and_apply?tx=ours").Body), `["settings.updates.version-lock"]`)
+	s := f.Snapshot().Settings
+	assert.Assert(t, s.VersionLock == "1.26.0" && s.Seed == 0, "%+v", s)
+	assert.Equal(t, f.do("POST", "/tx/commit_and_apply").Status, 200)
+	assert.Equal(t, f.do("POST", "/tx/commit_and_apply?tx=theirs").Status, 200)
+	s = f.Snapshot().Settings
+	assert.Assert(t, s.VersionLock == "1.26.1" && s.Seed == 7, "%+v", s)
+}

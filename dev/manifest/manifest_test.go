@@ -412,6 +412,7 @@ func TestAgent(t *testing.T) {
 	assert.DeepEqual(t, affinity(spec), [][]string{
 		append([]string{string(marker.KeyInterfaceVersion) + " In " + string(fleet.InterfaceUpdateAPI) + ",1.0.0"}, hosts...),
 		append([]string{string(marker.KeyPlatformVersion) + " In 1.0.0", string(marker.KeyInterfaceVersion) + " DoesNotExist"}, hosts...),
+		append([]string{string(marker.KeyLocked) + " In true"}, hosts...),
 	})
 	assert.DeepEqual(t, spec.Tolerations, []corev1.Toleration{{Operator: corev1.TolerationOpExists}})
 	assert.DeepEqual(t, spec.SecurityContext.SupplementalGroups, []int64{274})

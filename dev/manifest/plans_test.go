@@ -122,7 +122,9 @@ func TestPlanWallKnowsAllKeys(t *testing.T) {
 	assert.Equal(t, len(o.PolicyBindings), len(all))
 
 	known := slices.DeleteFunc(names(marker.WriterAgent), func(k string) bool {
-		return k == string(marker.KeyAvailableVersion) || k == string(marker.KeyUpdateAvailable)
+		// A host's own are the agent's alone.
+		return slices.Contains([]marker.Key{marker.KeyAvailableVersion, marker.KeyOfferedVersions, marker.KeyVersionLock, marker.KeyWaveSeed, marker.KeyUpdateAvailable},
+			marker.Key(k))
 	})
 	slices.Sort(known)
 	assert.DeepEqual(t, listed(o.Policies[0], "known"), known)

@@ -48,6 +48,7 @@ func holes() []hole {
 		[3]string{"variables.hadLabels.filter(k, !(k in variables.hasLabels))", "[]", "our own label removed"},
 	)
 	add("update-operator-controller", labelHoles()...)
+	add("update-operator-controller", lockHoles()...)
 	add(evictionPolicy,
 		[3]string{"variables.options.?preconditions.?uid.hasValue()", "true", "a pod evicted by its name alone"},
 		[3]string{"variables.options.?gracePeriodSeconds.orValue(1) > 0", "true", "a pod evicted at once"},

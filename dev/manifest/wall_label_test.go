@@ -22,6 +22,8 @@ const (
 	oldTimer = "old-timer"
 	returner = "returner"
 	planned  = "planned"
+	// lockedNode is of a locked host.
+	lockedNode = "locked"
 )
 
 func (w *wall) fillNewcomers(t *testing.T) {
@@ -31,6 +33,7 @@ func (w *wall) fillNewcomers(t *testing.T) {
 		{ObjectMeta: metav1.ObjectMeta{Name: stranger}, Status: corev1.NodeStatus{NodeInfo: corev1.NodeSystemInfo{OSImage: "Windows Server 2022 with Bottlerocket OS 1.50.0"}}},
 		{ObjectMeta: metav1.ObjectMeta{Name: oldTimer, Labels: map[string]string{string(marker.KeyPlatformVersion): "0"}}},
 		{ObjectMeta: metav1.ObjectMeta{Name: planned, Labels: map[string]string{string(marker.KeyInterfaceVersion): "plan"}}},
+		{ObjectMeta: metav1.ObjectMeta{Name: lockedNode, Labels: map[string]string{string(marker.KeyLocked): "true"}, Annotations: map[string]string{string(marker.KeyLock): aLock}}},
 		{ObjectMeta: metav1.ObjectMeta{Name: returner, Annotations: map[string]string{autoLabelled: "then"}}},
 	} {
 		image := n.Status.NodeInfo.OSImage
@@ -97,7 +100,7 @@ func labelHoles() [][3]string {
 		{" && !(" + label + " in variables.hadLabels)", "", "a node of plans labelled"},
 		{" && !('bottlerocket.aws/platform-version' in variables.hadLabels)", "", "a node labelled beside the older label"},
 		{" && " + mark + " in variables.has && ", " && ", "a node labelled without the mark"},
-		{" && !(" + mark + " in variables.had) && oldObject", " && oldObject", "a node labelled again"},
+		{" && !(" + mark + " in variables.had) && variables", " && variables", "a node labelled again"},
 		{".startsWith('Bottlerocket OS ')", ".contains('Bottlerocket OS ')", "a node of another system labelled"},
 		{"k == " + label + " && variables.enrolls", "variables.enrolls", "a node labelled, and another label with it"},
 		{" || !(" + mark + " in variables.had) && ", " || ", "the mark changed"},

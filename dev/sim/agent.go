@@ -22,7 +22,6 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/agent"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/authorizer"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/authorizer/rule"
-	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/platform/updateapi"
 )
 
@@ -47,10 +46,7 @@ type agentProcess struct {
 func (a *agentProcess) podScheduled() {
 	m, w := a.m, a.m.w
 	n := m.node()
-	if n == nil || m.isPlanned {
-		return
-	}
-	if _, wanted := n.Labels[string(marker.KeyInterfaceVersion)]; !wanted {
+	if n == nil || m.isPlanned || !a.wanted() {
 		return
 	}
 	owner := true
@@ -328,10 +324,14 @@ func (h hostWay) RoundTrip(r *http.Request) (*http.Response, error) {
 	w := h.m.w
 	t := w.running
 	t.pause(w.between(200*time.Microsecond, 3*time.Millisecond))
-	if r.Method == http.MethodPost {
-		h.m.w.checks.command(h.m, strings.TrimPrefix(r.URL.Path, "/actions/"))
+	if command, is := strings.CutPrefix(r.URL.Path, "/actions/"); is {
+		h.m.w.checks.command(h.m, command)
 	}
+	lock := h.m.host.Snapshot().Settings.VersionLock
 	answer, err := h.api.RoundTrip(r)
+	if set := h.m.host.Snapshot().Settings.VersionLock; set != lock {
+		w.checks.changedLock(h.m, lock, set)
+	}
 	w.transcript.act("%s asks its host: %s %s", h.m.name, r.Method, r.URL.RequestURI())
 	h.m.countStrikes()
 	if r.Method == http.MethodGet {

@@ -10,6 +10,7 @@ import (
 )
 
 var agentKeys = []marker.Key{marker.KeyActiveID, marker.KeyActionState, marker.KeyReason, marker.KeyMessage, marker.KeyAvailableVersion, marker.KeyCurrentVersion,
+	marker.KeyOfferedVersions, marker.KeyVersionLock, marker.KeyWaveSeed,
 	marker.KeyBootID, marker.KeyActivatedID, marker.KeyProtocol, marker.KeyOperatorVersion, marker.KeyActionActive, marker.KeyUpdateAvailable}
 
 // report holds an agent's write against S3 and S4.
@@ -55,7 +56,7 @@ func (c *checks) answered(before, after *corev1.Node, judged time.Time) {
 		if until, err := time.Parse(time.RFC3339, annotation(after, marker.KeyIntentUntil)); err != nil || !judged.Before(until) {
 			w.violate("S3", "%s began intent %q after its end", after.Name, id)
 		}
-		if has(before, marker.KeyPaused) {
+		if has(before, marker.KeyPaused) && !givesBack(before) {
 			w.violate("S6", "%s began intent %q although it is paused", after.Name, id)
 		}
 		if k.failed[id] {

@@ -45,7 +45,8 @@ func (c *checks) cycles(actor string, before, after *corev1.Node, ended attempt)
 		w.violate("S5", "%s asks for a cycle of %s itself", actor, after.Name)
 	}
 	if asked != "" && stands == "" {
-		leaves := !has(after, marker.KeyIntentID)
+		// What a node has asked for that leaves is gone, also while its host is unlocked.
+		leaves := !has(after, marker.KeyIntentID) || givesBack(after) && after.Labels[string(marker.KeyInterfaceVersion)] == ""
 		of := before.Labels[string(marker.KeyInterfaceVersion)] == "plan" && !has(before, marker.KeyDisruption)
 		if ended.Cycle != asked && !remembered(asked) && !leaves && !of {
 			w.violate("L1", "%s removes the request %q of %s, and no attempt for it has ended", actor, asked, after.Name)

@@ -317,13 +317,15 @@ func (c *checks) anyJumped() bool {
 func (c *checks) noTarget(d *decision, version string) string {
 	v := &d.set.Versions
 	if _, _, _, ofPlan := target(version); ofPlan {
-		v = &policy.Versions{}
+		v = &policy.HostVersions{}
 	}
 	switch {
 	case v.Deny != nil && v.Deny.Contains(version), v.Allow != nil && !v.Allow.Contains(version):
 		return "which is denied"
 	case v.Hold != "" && v.Hold != version:
 		return "and the fleet is held at " + v.Hold
+	case v.Pin != "" && v.Pin != version:
+		return "and hosts are pinned to " + v.Pin
 	}
 	if _, ok := d.acknowledged[version]; ok {
 		return ""

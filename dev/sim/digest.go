@@ -80,7 +80,7 @@ func Transcribe(s Scenario, acts, words io.Writer) {
 	w.server.OnRequest(w.transcript.request)
 	w.server.OnWrite(func(actor string, r apiserver.Request, before, after runtime.Object) {
 		w.transcript.wrote(actor, r, after)
-		w.checks.wrote(actor, r, before, after)
+		w.wrote(actor, r, before, after)
 	})
 	w.play()
 	r := w.result()

@@ -125,6 +125,8 @@ func (w *world) deleteNode(m *machine, f Fault) {
 	}
 	w.strike(f.Kind)
 	m.agent.podRemoved()
+	// What its record said goes with the Node: the lock reads as another's from here on.
+	m.theirLock, m.ourLock = m.host.Snapshot().Settings.VersionLock, false
 	m.unregistered = true
 	for _, p := range w.server.PodsOn(n.Name) {
 		w.cluster.remove(p)
@@ -261,13 +263,7 @@ func (w *world) label(m *machine, on bool) {
 			n.Labels[string(marker.KeyInterfaceVersion)] = m.interfaceLabel()
 		}
 	})
-	w.after(w.between(100*time.Millisecond, 5*time.Second), func() {
-		if w.server.Pod(namespace, m.agent.pod) == nil && m.labelled {
-			m.agent.podScheduled()
-		} else if !m.labelled {
-			m.agent.podRemoved()
-		}
-	})
+	w.after(w.between(100*time.Millisecond, 5*time.Second), m.agent.follow)
 }
 
 // editSlots breaks, or removes, the controller's own object, and puts it right again.
@@ -345,6 +341,7 @@ func (w *world) hostFault(m *machine, f Fault) {
 		return
 	case "F23":
 		w.strike(f.Kind)
+		w.wavesOpen = maxTime(w.wavesOpen, w.now.Add(4*f.For))
 		w.release(map[uint32]time.Time{0: w.now, 1024: w.now.Add(4 * f.For)})
 		return
 	case "F24":

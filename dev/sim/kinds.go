@@ -79,12 +79,14 @@ const (
 	PersonAsksCycle      Kind = "person-asks-cycle"
 	PersonTakesCycleBack Kind = "person-takes-cycle-back"
 	ForeignUpdate        Kind = "foreign-update"
+
+	PersonLocks Kind = "person-locks"
 )
 
 // always are those that any scenario may hold, governing those of scenarios with a policy file, surrounding what is
 // around a node that is disrupted, and unwriting what the API server makes of the controllers' writes to one node.
 // Planning, in plans.go, are those of scenarios with nodes of plans, cycling, in cycles.go, of those in which users ask
-// for cycles.
+// for cycles, locking, in locks.go, of those with pins.
 var always = []Kind{CrashController, FreezeController, CrashAgent, FreezeAgent, ProxyDown, APIServerDown, LostRequest, LostAnswer,
 	SlowRequest, SlowAnswer, Throttled, WatchLag, WatchRepeat, WatchRestart, Compaction, StaleList, ControllerClock, ProxyClock, AgentClock,
 	PowerCut, SlowBoot, NeverReturns, NodeFlaps, NodeUnwell, NodeDeleted, NodeRenamed, AgentPodReplaced, FrozenBudget, StuckPod, LateBinding,
@@ -98,5 +100,5 @@ var (
 	governing   = []Kind{PersonWritesPolicy, PersonBreaksPolicy, PersonDeletesPolicy, PersonAcknowledges, BadRelease}
 	surrounding = []Kind{SlowDetach, BrokenApp, AutoscalerTakes, PersonExcludes}
 	unwriting   = []Kind{WritesRefused, WritesSlow}
-	kinds       = slices.Concat(always, governing, surrounding, unwriting, planning, cycling)
+	kinds       = slices.Concat(always, governing, surrounding, unwriting, planning, cycling, locking)
 )

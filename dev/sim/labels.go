@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 )
 
@@ -55,6 +56,10 @@ func (c *checks) labels(actor string, controller bool, before, after *corev1.Nod
 	case annotation(before, marker.KeyAutoLabelled) != annotation(after, marker.KeyAutoLabelled) && has(before, marker.KeyAutoLabelled):
 		w.violate("S5", "%s changes the mark that %s was labelled", actor, after.Name)
 	case was == is:
+		if leaves := has(before, marker.KeyIntentID) && !has(after, marker.KeyIntentID); leaves && w.server.ConfigMap(namespace, kube.PolicyConfigMap) == nil {
+			// Where users have deleted the policy, and with the slots what tells that there was one, nothing says autoLabel.
+			k.unlabelled = false
+		}
 		return
 	}
 	c.count("S5")

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/hostsim"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 )
 
 // machine is one host with its kubelet and the operator's agent on it.
@@ -45,13 +46,16 @@ type machine struct {
 	// injected counts the faults that its host was given, left is what is left of them.
 	injected int
 	left     map[hostsim.FaultID]remaining
+	// theirLock is what others have set its host's version-lock to last, and ourLock: the operator has set another since.
+	theirLock string
+	ourLock   bool
 	// isPlanned: its node is one of plans, and no host with an Update API.
 	isPlanned bool
 	planned
 }
 
 func (w *world) newMachine(i int) *machine {
-	m := &machine{w: w, name: fmt.Sprintf("machine-%d", i), nodeName: fmt.Sprintf("node-%d", i), labelled: true, rebooted: map[string]int{}, tried: map[string]bool{}, labels: w.scenario.labels(i), isPlanned: w.scenario.planned(i)}
+	m := &machine{w: w, name: fmt.Sprintf("machine-%d", i), nodeName: fmt.Sprintf("node-%d", i), labelled: true, theirLock: marker.LockLatest, rebooted: map[string]int{}, tried: map[string]bool{}, labels: w.scenario.labels(i), isPlanned: w.scenario.planned(i)}
 	if m.isPlanned {
 		m.planned = planned{kubeletVersion: firstKubelet, has: map[string]string{}, runs: map[string]*planRun{}, ran: map[string]int{}, tested: map[string]bool{}}
 	}
@@ -67,6 +71,7 @@ func (w *world) newMachine(i int) *machine {
 		Latencies: hostsim.Latencies{
 			Refresh: w.between(50*time.Millisecond, time.Second), Prepare: w.between(500*time.Millisecond, prepare),
 			Activate: w.between(50*time.Millisecond, 500*time.Millisecond), Deactivate: w.between(50*time.Millisecond, 500*time.Millisecond),
+			Settings: w.scenario.renders(i),
 		},
 		OnReboot: func() { w.after(0, m.rebootAsked) },
 	})

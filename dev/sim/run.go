@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/hostsim"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/sim/apiserver"
@@ -76,11 +77,17 @@ func newWorld(s Scenario) *world {
 	w.checks = checks{w: w, counted: map[string]int{}, history: map[string][]stood{}, known: map[string]time.Time{}, carried: newCarried(), went: map[string]map[string]bool{}, nodes: map[string]*watched{}, came: map[string]int64{}, givenBack: map[string]time.Time{}, tampered: map[string]bool{}, reasons: map[string]map[plan.Reason]bool{},
 		taken: map[string]time.Time{}, once: map[string]bool{}, made: map[string]int{}}
 	w.server = apiserver.New(func() time.Time { return w.now })
-	w.server.OnWrite(w.checks.wrote)
+	w.server.OnWrite(w.wrote)
 	w.server.OnCreate(w.admit)
 	w.server.OnLogs(planLog)
 	w.people = w.server.Client(people, func(_ apiserver.Request, run func() error) error { return run() })
 	return w
+}
+
+// wrote is told of every write.
+func (w *world) wrote(actor string, r apiserver.Request, before, after runtime.Object) {
+	w.checks.wrote(actor, r, before, after)
+	w.follow(before, after)
 }
 
 // setUp makes a cluster that runs well, on the first version.
@@ -258,6 +265,7 @@ func (w *world) tidy() {
 			m.cycle()
 		}
 		n := m.node()
+		w.unlock(m, n)
 		if id := annotationOf(n, marker.KeyHookID); id != "" && n.Annotations[hookKey] != id && isLost(n) {
 			w.note(people, "answers hooks on %s", n.Name)
 			w.edit(m, func(n *corev1.Node) { n.Annotations[hookKey] = id })
@@ -293,8 +301,13 @@ func (w *world) settle() {
 	if w.checks.violation != "" {
 		return
 	}
-	// What was said last may be on its way still; then nothing is written any more (L4).
-	w.run(w.now.Add(2*time.Minute + w.settings.Soak))
+	// What was said last may be on its way still, and what a host lists may change later than that, by the end of its last
+	// fault or by a wave: its agent reports it at the next refresh. Then nothing is written any more (L4).
+	said, healed := w.now.Add(2*time.Minute+w.settings.Soak), maxTime(began, w.wavesOpen)
+	for _, f := range w.scenario.Faults {
+		healed = maxTime(healed, began.Add(f.lasts()))
+	}
+	w.run(maxTime(said, healed.Add(w.scenario.Refresh*11/10)))
 	writes, events := w.checks.writes, w.checks.events
 	w.checks.resting = true
 	w.run(w.now.Add(w.scenario.Refresh*11/10 + 3*time.Minute))
@@ -323,6 +336,8 @@ func (w *world) unsettled() string {
 			continue
 		case !m.up || n == nil:
 			return m.name + " is down"
+		case lockUnsettled(n) != "":
+			return lockUnsettled(n)
 		case !m.labelled:
 			if has(n, marker.KeyIntentID) || has(n, marker.KeyDisruption) {
 				return n.Name + " is not labelled and has marks of the operator"

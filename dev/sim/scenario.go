@@ -127,6 +127,7 @@ func Generate(seed uint64) Scenario {
 	s.plan(rand.New(rand.NewPCG(seed, 7)))
 	s.enrol(rand.New(rand.NewPCG(seed, 8)))
 	s.cycle(rand.New(rand.NewPCG(seed, 9)))
+	s.lock(rand.New(rand.NewPCG(seed, 10)))
 	slices.SortStableFunc(s.Faults, func(a, b Fault) int { return int(a.At - b.At) })
 	return s
 }

@@ -24,7 +24,7 @@ type Figures struct {
 }
 
 // Promises that the simulation looks at.
-var Promises = []string{"S1", "S2", "S3", "S4", "S5", "S6", "S7", "S9", "S10", "L1", "L2", "L3", "L4", Cycled, CycleEnded}
+var Promises = []string{"S1", "S2", "S3", "S4", "S5", "S6", "S7", "S9", "S10", "L1", "L2", "L3", "L4", Cycled, CycleEnded, LockChanged}
 
 // LeftInPlace is what S2 is counted as where there is no other node to drain to.
 const LeftInPlace = "S2 of a cluster of one"
@@ -33,6 +33,8 @@ const LeftInPlace = "S2 of a cluster of one"
 const (
 	Cycled     = "S3 of a cycle"
 	CycleEnded = "S10 of a cycle"
+	// LockChanged counts the changes of hosts' locks.
+	LockChanged = "S5 of a lock"
 )
 
 func (f *Figures) add(r Result) {

@@ -66,6 +66,8 @@ type world struct {
 	// newest is the version published last; releases and renames count.
 	newest            string
 	releases, renames int
+	// wavesOpen is when the last of the releases with waves is open to every host.
+	wavesOpen time.Time
 	// asked counts the requests for cycles.
 	asked int
 	// bad are versions that come up on no machine.

@@ -20,12 +20,16 @@ const (
 	askPause    = time.Second
 )
 
-// ask sends one command to the host and remembers it. It returns how long to pause.
-func (a *Agent) ask(ctx context.Context, v next.View, c next.Command) time.Duration {
+// ask sends the command of the step to the host and remembers it. It returns how long to pause.
+func (a *Agent) ask(ctx context.Context, v next.View, step next.Step) time.Duration {
+	c, target := step.Command, v.Intent.Target
+	if c == next.CommandLock {
+		target = step.Lock
+	}
 	log := a.log.WithFields(logrus.Fields{
 		telemetry.FieldCommand: c,
 		telemetry.FieldIntent:  v.Intent.ID,
-		telemetry.FieldTarget:  v.Intent.Target,
+		telemetry.FieldTarget:  target,
 	})
 	if c == next.CommandRefresh {
 		log.Debug("Asking the host")
@@ -34,7 +38,7 @@ func (a *Agent) ask(ctx context.Context, v next.View, c next.Command) time.Durat
 	}
 	now := a.cfg.Now()
 	a.memory.Sending(v, now, c)
-	err := a.cfg.Host.Start(ctx, c)
+	err := a.send(ctx, v, step)
 	a.cfg.Metrics.host(string(c), err)
 	if err != nil {
 		log = log.WithField(telemetry.FieldError, err)
@@ -60,6 +64,14 @@ func (a *Agent) ask(ctx context.Context, v next.View, c next.Command) time.Durat
 		log.Warn("The host refused the command")
 	}
 	return askPause
+}
+
+// send sends the command of the step to the host.
+func (a *Agent) send(ctx context.Context, v next.View, step next.Step) error {
+	if step.Command == next.CommandLock {
+		return a.cfg.Host.SetLock(ctx, v.Intent.ID, step.Lock)
+	}
+	return a.cfg.Host.Start(ctx, step.Command)
 }
 
 // resultOf returns what an error means for the command: only a refusal, a 408 and a socket without a server prove that

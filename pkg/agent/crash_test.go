@@ -50,6 +50,11 @@ func (m mortalHost) Start(ctx context.Context, c next.Command) (err error) {
 	return err
 }
 
+func (m mortalHost) SetLock(ctx context.Context, id, value string) (err error) {
+	m.death.around(func() { err = m.Host.SetLock(ctx, id, value) })
+	return err
+}
+
 type mortalNode struct {
 	*memoryNode
 	death *death

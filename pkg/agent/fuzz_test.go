@@ -20,7 +20,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 )
 
-// agreeable is a node that accepts every write, and a host that accepts every command and changes by none; both record
+// agreeable is a node that accepts every write, and a host that accepts everything and changes by nothing; both record
 // what they accept.
 type agreeable struct {
 	t           *testing.T
@@ -31,6 +31,8 @@ type agreeable struct {
 	// busy is the intent for which this run wrote busy, until it gives another answer.
 	busy     string
 	commands []next.Command
+	// locks counts the changes of the setting.
+	locks int
 }
 
 func (a *agreeable) snapshot() *agent.Snapshot {
@@ -121,24 +123,56 @@ func (a *agreeable) Start(_ context.Context, c next.Command) error {
 	return nil
 }
 
+// SetLock asserts that the intent and the wish ask for the change, by what the host says.
+func (a *agreeable) SetLock(_ context.Context, id, value string) error {
+	mark := func(k string) string { return a.annotations["bottlerocket.aws/"+k] }
+	assert.Equal(a.t, mark("action-wanted"), "stabilize")
+	assert.Equal(a.t, id, mark("intent-id"))
+	assert.Equal(a.t, a.busy, id, "the lock before busy was accepted")
+	_, disrupted := a.annotations["bottlerocket.aws/disruption"]
+	assert.Assert(a.t, !disrupted)
+	var wish struct {
+		Want, Before string
+		Asked        []string
+		GiveBack     bool
+	}
+	assert.NilError(a.t, json.Unmarshal([]byte(mark("lock")), &wish))
+	assert.Assert(a.t, value == wish.Want && !wish.GiveBack || value == wish.Before && wish.GiveBack)
+	known := false
+	for _, k := range append(wish.Asked, wish.Want, wish.Before) {
+		known = known || strings.TrimPrefix(k, "v") == strings.TrimPrefix(a.host.VersionLock, "v")
+	}
+	assert.Assert(a.t, known, "%q is others'", a.host.VersionLock)
+	a.locks++
+	assert.Assert(a.t, a.locks <= 3)
+	return nil
+}
+
 // FuzzNode: whatever is on the agent's node, the agent does nothing on its host that no readable intent asks for, and
 // writes nothing but its own report, which can be read.
 func FuzzNode(f *testing.F) {
 	const at, until = "2026-09-20T09:00:00Z", "2026-09-20T11:00:00Z"
-	f.Add("prepare-update", "17", at, until, "1.27.0", "", "", "", "", "b1", "Available", "1.27.0", "", "refresh", byte(3))
-	f.Add("prepare-update", "17", at, until, "1.27.0", "b1", "17", "ready", "", "b1", "Staged", "1.27.0", "1.27.0", "prepare", byte(3))
-	f.Add("reboot-update", "17", at, until, "1.27.0", "b1", "16", "ready", "", "b1", "Staged", "1.27.0", "1.27.0", "prepare", byte(3))
-	f.Add("reboot-update", "17", at, until, "1.27.0", "b1", "17", "busy", "", "b1", "Ready", "1.27.0", "1.27.0", "activate", byte(3))
-	f.Add("reboot-update", "17", at, at, "1.27.0", "b1", "17", "busy", "", "b1", "Ready", "", "1.27.0", "activate", byte(3))
-	f.Add("reboot-update", "17", "", until, "1.27.0", "b1", "17", "busy", "", "b1", "Ready", "", "1.27.0", "activate", byte(3))
-	f.Add("reset-state", "18", at, until, "", "", "17", "error", "it broke", "b1", "Ready", "", "1.27.0", "activate", byte(1))
-	f.Add("stabilize", "18", at, until, "", "", "", "", "a\nb", "\xff", "Idle", "", "", "", byte(0))
-	f.Add("dance", "1 8", at, until, "v1", "b 1", "18", "done", strings.Repeat("x", 300), "b1", "Ready", "", "1.27.0", "", byte(2))
-	f.Fuzz(func(t *testing.T, action, id, at, until, target, from, activeID, state, message, reported, hostState, chosen, staged, last string, how byte) {
+	f.Add("prepare-update", "17", at, until, "1.27.0", "", "", "", "", "b1", "Available", "1.27.0", "", "refresh", "", "", byte(3))
+	f.Add("prepare-update", "17", at, until, "1.27.0", "b1", "17", "ready", "", "b1", "Staged", "1.27.0", "1.27.0", "prepare", "", "", byte(3))
+	f.Add("reboot-update", "17", at, until, "1.27.0", "b1", "16", "ready", "", "b1", "Staged", "1.27.0", "1.27.0", "prepare", "", "", byte(3))
+	f.Add("reboot-update", "17", at, until, "1.27.0", "b1", "17", "busy", "", "b1", "Ready", "1.27.0", "1.27.0", "activate", "", "", byte(3))
+	f.Add("reboot-update", "17", at, at, "1.27.0", "b1", "17", "busy", "", "b1", "Ready", "", "1.27.0", "activate", "", "", byte(3))
+	f.Add("reboot-update", "17", "", until, "1.27.0", "b1", "17", "busy", "", "b1", "Ready", "", "1.27.0", "activate", "", "", byte(3))
+	f.Add("reset-state", "18", at, until, "", "", "17", "error", "it broke", "b1", "Ready", "", "1.27.0", "activate", "", "", byte(1))
+	f.Add("stabilize", "18", at, until, "", "", "", "", "a\nb", "\xff", "Idle", "", "", "", "", "", byte(0))
+	f.Add("dance", "1 8", at, until, "v1", "b 1", "18", "done", strings.Repeat("x", 300), "b1", "Ready", "", "1.27.0", "", "", "", byte(2))
+	const wish = `{"want":"1.27.0","before":"latest"}`
+	f.Add("stabilize", "18", at, until, "", "b1", "", "", "", "b1", "Available", "1.27.0", "", "refresh", wish, "latest", byte(1))
+	f.Add("stabilize", "18", at, until, "", "b1", "18", "busy", "", "b1", "Available", "1.27.0", "", "refresh", wish, "v1.27.0", byte(1))
+	f.Add("stabilize", "18", at, until, "", "b1", "18", "error", "m", "b1", "Idle", "", "", "refresh", wish, "1.2.3", byte(1))
+	f.Add("stabilize", "18", at, until, "", "b1", "", "", "", "b1", "Idle", "", "", "refresh", `{"want":"x","before":"v1.2.3","asked":["1.26.1"],"giveBack":true}`, "1.26.1", byte(1))
+	f.Add("stabilize", "18", at, until, "", "b1", "", "", "", "b1", "Idle", "", "", "refresh", `{"want":"v1.2.3","before":"v1.2.3","asked":["1.26.1"],"giveBack":true}`, "1.26.1", byte(1))
+	f.Add("prepare-update", "18", at, until, "1.27.0", "b1", "", "", "", "b1", "Available", "1.27.0", "", "refresh", wish, "latest", byte(1))
+	f.Fuzz(func(t *testing.T, action, id, at, until, target, from, activeID, state, message, reported, hostState, chosen, staged, last, lock, setting string, how byte) {
 		a := &agreeable{t: t, version: 1, annotations: map[string]string{"example.com/theirs": action},
 			clock: clocktesting.NewFakeClock(time.Date(2026, 9, 20, 10, 0, 0, 0, time.UTC))}
 		for k, v := range map[string]string{"action-wanted": action, "intent-id": id, "intent-time": at, "intent-until": until, "target-version": target,
-			"reboot-from": from, "active-id": activeID, "action-state": state, "message": message, "boot-id": reported, "protocol": "1"} {
+			"reboot-from": from, "active-id": activeID, "action-state": state, "message": message, "boot-id": reported, "lock": lock, "protocol": "1"} {
 			if v != "" {
 				a.annotations["bottlerocket.aws/"+k] = v
 			}
@@ -148,6 +182,9 @@ func FuzzNode(f *testing.F) {
 			controllers[string(k)] = a.annotations[string(k)]
 		}
 		a.host = aHost(hostState, chosen, staged, last, how)
+		if marker.ValidLock(setting) && !a.host.Locked {
+			a.host.VersionLock = setting
+		}
 		log := logrus.New()
 		log.SetOutput(io.Discard)
 		g, err := agent.New(agent.Config{Node: a, Host: a, Log: log, Version: "test", Now: a.clock.Now, Rand: func() float64 { return 0.5 }})
@@ -194,7 +231,7 @@ func aHost(state, chosen, staged, last string, how byte) next.Host {
 	switch c := next.Command(last); c {
 	case next.CommandRefresh, next.CommandPrepare, next.CommandActivate, next.CommandDeactivate:
 		h.Last = next.LastCommand{Command: c, Success: how&1 != 0, Timestamp: "2026-09-20T09:30:00Z"}
-	case next.CommandReboot:
+	case next.CommandReboot, next.CommandLock:
 	}
 	if h.Last.Command == next.CommandPrepare && how&2 != 0 {
 		h.Last.Started = h.Staged

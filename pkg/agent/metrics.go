@@ -64,7 +64,7 @@ func NewMetrics() *Metrics {
 		}),
 	}
 	for _, r := range []string{observe, string(next.CommandRefresh), string(next.CommandPrepare),
-		string(next.CommandActivate), string(next.CommandDeactivate), string(next.CommandReboot)} {
+		string(next.CommandActivate), string(next.CommandDeactivate), string(next.CommandReboot), string(next.CommandLock)} {
 		for _, result := range []string{hostAccepted, hostRefused, hostFailed} {
 			m.hostRequests.WithLabelValues(r, result)
 		}

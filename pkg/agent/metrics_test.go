@@ -22,7 +22,7 @@ func TestMetrics(t *testing.T) {
 		series[f.GetName()] = len(f.GetMetric())
 	}
 	assert.DeepEqual(t, series, map[string]int{
-		"bottlerocket_update_agent_host_requests_total":            18,
+		"bottlerocket_update_agent_host_requests_total":            21,
 		"bottlerocket_update_agent_node_errors_total":              3,
 		"bottlerocket_update_agent_last_report_timestamp_seconds":  1,
 		"bottlerocket_update_agent_last_refresh_timestamp_seconds": 1,

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pkg/errors"
@@ -59,7 +60,7 @@ func (a *Agent) turn(ctx context.Context, now time.Time) (time.Duration, error) 
 		return a.answer(ctx, node, v, step), nil
 	case next.StepCommand:
 		a.writing.over()
-		return a.ask(ctx, v, step.Command), nil
+		return a.ask(ctx, v, step), nil
 	default:
 		return a.facts(ctx, node, v, step), nil
 	}
@@ -89,19 +90,29 @@ func (a *Agent) withoutAPI(ctx context.Context, now time.Time, node *Snapshot, l
 // view returns all that the step is decided from.
 func (a *Agent) view(now time.Time, node *Snapshot, host next.Host) next.View {
 	wanted, problems := marker.DecodeIntent(node.Annotations)
-	if text := fmt.Sprint(problems); text != a.unreadable && (len(problems) > 0 || a.unreadable != "") {
-		a.unreadable = text
-		if len(problems) > 0 {
-			a.log.WithField(telemetry.FieldMessage, text).Warn("The intent can't be read and is not acted on")
-		}
-	}
+	lock, unread := marker.DecodeLock(node.Annotations)
+	a.unread(append(slices.Clone(problems), unread...))
 	if len(problems) > 0 {
 		// An unreadable intent permits nothing.
 		wanted = marker.Intent{}
 	}
 	// Unreadable parts of the agent's own report are written anew.
 	last, _ := marker.DecodeReport(node.Annotations)
-	return a.memory.View(now, wanted, last, host)
+	v := a.memory.View(now, wanted, last, host)
+	if _, disrupted := node.Annotations[string(marker.KeyDisruption)]; !disrupted && len(unread) == 0 {
+		a.memory.Wish(&v, lock)
+	}
+	return v
+}
+
+// unread logs what could not be read of what the node asks for, once.
+func (a *Agent) unread(problems []marker.Problem) {
+	if text := fmt.Sprint(problems); text != a.unreadable && (len(problems) > 0 || a.unreadable != "") {
+		a.unreadable = text
+		if len(problems) > 0 {
+			a.log.WithField(telemetry.FieldMessage, text).Warn("The intent can't be read and is not acted on")
+		}
+	}
 }
 
 // hostTrouble returns the pause after a failed look at the host.

@@ -157,9 +157,11 @@ type world struct {
 	node    *memoryNode
 	client  platform.Host
 	death   *death
-	log     *logrus.Logger
-	agent   *agent.Agent
-	ids     int
+	// mortalNode is death around requests to the proxy alone: the client has its own.
+	mortalNode *death
+	log        *logrus.Logger
+	agent      *agent.Agent
+	ids        int
 }
 
 type option func(*hostsim.Config)
@@ -217,6 +219,9 @@ func (w *world) start() {
 	node, host := agent.Node(w.node), w.client
 	if w.death != nil {
 		node, host = mortalNode{w.node, w.death}, mortalHost{w.client, w.death}
+	}
+	if w.mortalNode != nil {
+		node = mortalNode{w.node, w.mortalNode}
 	}
 	a, err := agent.New(agent.Config{
 		Node: node, Host: host, Log: w.log, Version: "test",
@@ -342,6 +347,9 @@ type spy struct {
 	observeErr error
 	startErr   map[next.Command]error
 	starts     map[next.Command]int
+	// locks are the changes of the setting, which beforeLock may come just before.
+	locks      []string
+	beforeLock func()
 }
 
 func (s *spy) Observe(ctx context.Context) (next.Host, error) {
@@ -358,6 +366,14 @@ func (s *spy) Start(ctx context.Context, c next.Command) error {
 		return err
 	}
 	return s.Host.Start(ctx, c)
+}
+
+func (s *spy) SetLock(ctx context.Context, id, value string) error {
+	s.locks = append(s.locks, value)
+	if s.beforeLock != nil {
+		s.beforeLock()
+	}
+	return s.Host.SetLock(ctx, id, value)
 }
 
 func (w *world) spy() *spy {

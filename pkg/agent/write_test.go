@@ -172,7 +172,8 @@ func TestFactsAreWrittenOnlyWhenTheyDiffer(t *testing.T) {
 	w.advance(time.Hour)
 	w.rest()
 	assert.Equal(t, len(w.node.patches), 2)
-	assert.DeepEqual(t, w.node.patches[1].Annotations, map[marker.Key]*string{marker.KeyAvailableVersion: ptr("1.28.0")})
+	assert.DeepEqual(t, w.node.patches[1].Annotations, map[marker.Key]*string{
+		marker.KeyAvailableVersion: ptr("1.28.0"), marker.KeyOfferedVersions: ptr("1.28.0,1.27.0,1.26.1")})
 }
 
 func TestAtRestNothingIsAskedBetweenRefreshAndLiveLook(t *testing.T) {

@@ -223,6 +223,13 @@ func TestAttackContent(t *testing.T) {
 		patch("all annotations deleted", `{"metadata":{"resourceVersion":"RV","annotations":null}}`, "metadata.annotations"),
 		patch("the intent's time made longer", annotationsPatch(`"bottlerocket.aws/intent-until":"2099-01-01T00:00:00Z"`), "intent-until"),
 		patch("the intent deleted", annotationsPatch(`"bottlerocket.aws/intent-id":null`), "intent-id"),
+		patch("a lock that nothing wishes for", annotationsPatch(`"bottlerocket.aws/lock":"{\"want\":\"1.0.0\",\"before\":\"latest\"}"`), "lock"),
+		patch("a lock among facts", annotationsPatch(`"bottlerocket.aws/version-lock":"1.0.0","bottlerocket.aws/lock":"{\"want\":\"latest\",\"before\":\"latest\",\"giveBack\":true}"`), "lock"),
+		patch("the record of a lock deleted", annotationsPatch(`"bottlerocket.aws/lock":null`), "lock"),
+		patch("the mark of a lock as an annotation", annotationsPatch(`"bottlerocket.aws/locked":"true"`), "locked"),
+		patch("the label of a lock", `{"metadata":{"resourceVersion":"RV","labels":{"bottlerocket.aws/locked":"true"}}}`, "metadata.labels"),
+		patch("the label of a lock deleted", `{"metadata":{"resourceVersion":"RV","labels":{"bottlerocket.aws/locked":null}}}`, "metadata.labels"),
+		patch("a lock that is no version", annotationsPatch(`"bottlerocket.aws/version-lock":"newest"`), "version-lock"),
 		patch("a key of the operator that is not known", annotationsPatch(`"bottlerocket.aws/new":"b"`), "bottlerocket.aws/new"),
 		patch("a key in another case", annotationsPatch(`"bottlerocket.aws/Boot-ID":"b"`), "Boot-ID"),
 		patch("a label", `{"metadata":{"resourceVersion":"RV","labels":{"a":"b"}}}`, "metadata.labels"),
@@ -265,6 +272,9 @@ func TestAttackIntent(t *testing.T) {
 	b := newBattlefield(t)
 	fine := with(liveIntent(marker.ActionRebootUpdate), string(marker.KeyBootID), oldBoot)
 	past := time.Now().Add(-time.Second).UTC().Format(time.RFC3339)
+	locked := func(lock string) map[string]string {
+		return with(liveIntent(marker.ActionStabilize), string(marker.KeyLock), lock, string(marker.KeyPaused), "why")
+	}
 	failed := with(fine, string(marker.KeyActiveID), intentID, string(marker.KeyActionState), "error", string(marker.KeyMessage), "m")
 	answered := func(name, body, says string, live map[string]string) attack {
 		return attack{name: name, method: "PATCH", target: ownPath, body: body, code: no, says: says, live: live}
@@ -274,6 +284,12 @@ func TestAttackIntent(t *testing.T) {
 		answered("busy after its time", answerPatch(intentID, "busy", ""), "may not begin after", with(fine, string(marker.KeyIntentUntil), past)),
 		answered("busy on a paused node", answerPatch(intentID, "busy", ""), "paused", with(fine, string(marker.KeyPaused), "")),
 		answered("busy on a paused node, with a word", answerPatch(intentID, "busy", ""), "paused", with(fine, string(marker.KeyPaused), "why")),
+		answered("busy on a paused node, to lock its host", answerPatch(intentID, "busy", ""), "paused", locked(`{"want":"1.0.0","before":"latest"}`)),
+		answered("busy on a paused node, to give back what it says itself", answerPatch(intentID, "busy", `,"bottlerocket.aws/lock":"{\"want\":\"latest\",\"before\":\"latest\",\"giveBack\":true}"`), "lock",
+			locked(`{"want":"1.0.0","before":"latest"}`)),
+		answered("busy on a paused node, to give back what can't be read", answerPatch(intentID, "busy", ""), "lock can't be read", locked(`{"want":"newest","before":"latest","giveBack":true}`)),
+		answered("busy on a paused node, to reboot beside a lock that is given back", answerPatch(intentID, "busy", ""), "paused",
+			with(fine, string(marker.KeyPaused), "why", string(marker.KeyLock), `{"want":"latest","before":"latest","giveBack":true}`)),
 		answered("busy after error", answerPatch(intentID, "busy", `,"bottlerocket.aws/message":null`), "error already", failed),
 		answered("the error taken away", annotationsPatch(`"bottlerocket.aws/active-id":null,"bottlerocket.aws/action-state":null,"bottlerocket.aws/message":null`), "active-id", failed),
 		answered("the error's state taken away", annotationsPatch(`"bottlerocket.aws/action-state":null`), "action-state", failed),

@@ -1,10 +1,12 @@
 package authorizer
 
 import (
+	"encoding/json"
 	"net/http"
 	"net/url"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -33,6 +35,10 @@ func FuzzJudge(f *testing.F) {
 		func(s *seed) { s.flags = 1 },
 		func(s *seed) { s.flags = 2 },
 		func(s *seed) { s.flags = 4 },
+		func(s *seed) { s.flags, s.action = 2+64, "stabilize" },
+		func(s *seed) { s.flags, s.action = 2+64+128, "stabilize" },
+		func(s *seed) { s.flags, s.action, s.odd = 2+256, "stabilize", `{"giveBack":true}` },
+		func(s *seed) { s.flags = 2 + 64 + 128 },
 		func(s *seed) { s.flags = 8 },
 		func(s *seed) { s.flags, s.extra = 16, "example.com/theirs" },
 		func(s *seed) { s.flags, s.extra = 16, "bottlerocket.aws/intent-until" },
@@ -101,6 +107,12 @@ func FuzzJudge(f *testing.F) {
 		if flags&2 != 0 {
 			w.Live.Annotations["bottlerocket.aws/paused"] = ""
 		}
+		if flags&64 != 0 {
+			w.Live.Annotations["bottlerocket.aws/lock"] = `{"want":"latest","before":"latest","giveBack":` + strconv.FormatBool(flags&128 != 0) + `}`
+		}
+		if flags&256 != 0 {
+			w.Live.Annotations["bottlerocket.aws/lock"] = odd
+		}
 		if flags&4 != 0 {
 			w.Live.Name += "x"
 		}
@@ -128,7 +140,16 @@ func FuzzJudge(f *testing.F) {
 
 // agentKeys are the keys that design gives to the agent, after the prefix.
 var agentKeys = []string{"active-id", "action-state", "message", "available-version", "current-version", "boot-id", "activated-id", "protocol",
-	"operator-version", "action-active", "update-available", "reason"}
+	"operator-version", "action-active", "update-available", "reason", "offered-versions", "version-lock", "wave-seed"}
+
+// givesBack tells for a lock that is in order if it is given back.
+func givesBack(lock string) bool {
+	var l struct {
+		Want, Before string
+		GiveBack     bool
+	}
+	return json.Unmarshal([]byte(lock), &l) == nil && l.Want != "" && l.Before != "" && l.GiveBack
+}
 
 // semantic tells for the usual versions if they are some.
 func semantic(v string) bool {
@@ -152,12 +173,13 @@ func allowed(t *testing.T, w Write) {
 			continue
 		}
 		after[name] = *v
-		assert.Assert(t, utf8.ValidString(*v) && len(*v) <= 256, "%q", *v)
+		assert.Assert(t, utf8.ValidString(*v) && (len(*v) <= 256 || name == "offered-versions" && len(*v) <= 512), "%q", *v)
 		for _, r := range *v {
 			assert.Assert(t, unicode.IsPrint(r), "%q", *v)
 		}
 		if name == "reason" {
-			assert.Assert(t, slices.Contains([]string{"AnotherUpdater", "UnrequestedActivation", "InterfaceUnsupported", "RepositoryUnavailable"}, *v), "%q", *v)
+			assert.Assert(t, slices.Contains([]string{"AnotherUpdater", "UnrequestedActivation", "InterfaceUnsupported", "RepositoryUnavailable", "LockFailed", "LockedByOthers",
+				"PodFailed", "NoEffect", "PodRefused", "Interrupted"}, *v), "%q", *v)
 		}
 		if name == "activated-id" {
 			assert.Equal(t, *v, before["intent-id"])
@@ -190,7 +212,8 @@ func allowed(t *testing.T, w Write) {
 	switch after["action-state"] {
 	case "busy":
 		_, paused := before["paused"]
-		assert.Assert(t, !paused, "begins while paused")
+		back := before["action-wanted"] == "stabilize" && givesBack(before["lock"])
+		assert.Assert(t, !paused || back, "begins while paused")
 		assert.Assert(t, w.Now.Before(until), "begins too late")
 		assert.Assert(t, answered == "" || answered == "busy", "begins after %q", answered)
 		if reboot {

@@ -149,6 +149,14 @@ func TestJudge(t *testing.T) {
 			w.Patch = answer(intentID, marker.StateError, map[marker.Key]string{marker.KeyMessage: strings.Repeat("m", marker.MaxMessage+1)})
 		}, want: rule.ReasonValue, says: "message"},
 		{name: "a version that isn't one", change: func(w *Write) { w.Patch = fact(marker.KeyAvailableVersion, "latest") }, want: rule.ReasonValue},
+		{name: "facts of the host's settings, and what it lists", change: func(w *Write) {
+			w.Patch.Annotations = map[string]*string{string(marker.KeyVersionLock): new("v1.26.1"), string(marker.KeyWaveSeed): new("1487"), string(marker.KeyOfferedVersions): new("1.27.0,1.26.1,more")}
+		}},
+		{name: "a lock that is none", change: func(w *Write) { w.Patch = fact(marker.KeyVersionLock, "1.26.1 or so") }, want: rule.ReasonValue, says: "version-lock"},
+		{name: "a seed that is none", change: func(w *Write) { w.Patch = fact(marker.KeyWaveSeed, "1e3") }, want: rule.ReasonValue, says: "wave-seed"},
+		{name: "more offers than may be", change: func(w *Write) {
+			w.Patch = fact(marker.KeyOfferedVersions, strings.Repeat("1.26.1,", 20)+"1.26.1")
+		}, want: rule.ReasonValue, says: "offered-versions"},
 		{name: "a flag that is neither", change: func(w *Write) { w.Patch = fact(marker.KeyUpdateAvailable, "yes") }, want: rule.ReasonValue},
 		{name: "a flag", change: func(w *Write) { w.Patch = fact(marker.KeyUpdateAvailable, "true") }},
 		{name: "a good fact beside a bad one that stands", change: func(w *Write) {
@@ -280,6 +288,7 @@ func TestJudgeKeys(t *testing.T) {
 	}
 	out.WriteString("\n")
 	values := map[marker.Key]string{marker.KeyActiveID: intentID, marker.KeyActionState: "ready", marker.KeyReason: "AnotherUpdater", marker.KeyAvailableVersion: target,
+		marker.KeyOfferedVersions: target, marker.KeyVersionLock: "latest", marker.KeyWaveSeed: "7",
 		marker.KeyCurrentVersion: target, marker.KeyActivatedID: intentID, marker.KeyProtocol: "1", marker.KeyActionActive: "false", marker.KeyUpdateAvailable: "false"}
 	for _, k := range keys {
 		for _, op := range []string{"set", "delete"} {
@@ -316,7 +325,7 @@ func TestAgentStepsPass(t *testing.T) {
 					{Command: next.CommandPrepare, Timestamp: "t", Problem: "no space"},
 				} {
 					hosts = append(hosts, next.Host{BootID: boot, Version: version, State: state, Chosen: target,
-						ChosenKnown: last.Command == next.CommandRefresh, Staged: target, Last: last})
+						ChosenKnown: last.Command == next.CommandRefresh, Staged: target, Last: last, VersionLock: "latest"})
 				}
 			}
 		}
@@ -325,14 +334,18 @@ func TestAgentStepsPass(t *testing.T) {
 	for _, action := range marker.Actions() {
 		for _, answered := range []string{"no", "older", "busy", "ready", "error"} {
 			for _, affirmed := range []string{"", intentID} {
-				for _, h := range hosts {
+				for n, h := range hosts {
+					var wish *marker.Lock
+					if n%3 == 1 {
+						wish = &marker.Lock{Want: target, Before: "latest"}
+					}
 					w := situation(intentOf(action), answered, "as it was", marker.StateReady)
 					last, problems := marker.DecodeReport(w.Live.Annotations)
 					assert.Equal(t, len(problems), 0)
 					i, problems := marker.DecodeIntent(w.Live.Annotations)
 					assert.Equal(t, len(problems), 0)
 					v := next.View{Now: noon, Started: noon.Add(-time.Hour), Intent: i, Report: last, Host: h,
-						Affirmed: affirmed, RefreshTried: noon, RefreshEvery: time.Hour}
+						Affirmed: affirmed, RefreshTried: noon, RefreshEvery: time.Hour, Lock: wish}
 					step := next.Decide(v)
 					if step.Kind != next.StepReport {
 						continue

@@ -167,6 +167,9 @@ func (n *Node) Label(key string) string {
 // Labelled reports whether a user put the node into the operator's care.
 func (n *Node) Labelled() bool { return n.Interface != InterfaceNone }
 
+// Planned reports whether plans update the node, or an attempt of one stands on it.
+func (n *Node) Planned() bool { return n.Interface == InterfacePlan || n.Marks.Plan != nil }
+
 // Phase returns the node's phase by its marks; those that depend on the time are the planner's.
 func (n *Node) Phase() intent.Phase {
 	if len(n.Problems) > 0 {

@@ -35,10 +35,10 @@ type Snapshot struct {
 	Acknowledged map[string]bool
 }
 
-// Managed reports whether the node is the operator's: labelled, disrupted, or holding a slot.
+// Managed reports whether the node is the operator's: labelled, disrupted, locked, or holding a slot.
 func (s *Snapshot) Managed(n *Node) bool {
 	_, slot := s.Slots[n.UID]
-	return n.Labelled() || n.Disrupted() || slot
+	return n.Labelled() || n.Disrupted() || n.Marks.Lock != nil || slot
 }
 
 // Alerts are the alerts that stop the operator, as Prometheus has them.

@@ -45,6 +45,10 @@ const (
 	ActFence Act = "Fence"
 	// ActLeave removes all of the operator's marks, and its cordon.
 	ActLeave Act = "Leave"
+	// ActLock asks for another value of the host's version-lock, and notes what stood there before.
+	ActLock Act = "Lock"
+	// ActUnlock ends the record of a lock that was taken back.
+	ActUnlock Act = "Unlock"
 	// ActRetry forgets a failure, because a user asked for a retry.
 	ActRetry Act = "Retry"
 	// ActReset asks to deactivate an update that no intent asked for, because a user asked for a retry.
@@ -93,6 +97,8 @@ var transitions = []Transition{
 	{ActFence, []Phase{PhaseWaiting, PhaseStaging, PhaseStaged}, marker.ActionStabilize, PhaseWaiting},
 	// What is activated on the host must still be undone.
 	{ActFence, []Phase{PhaseResetting}, marker.ActionResetState, PhaseResetting},
+	{ActLock, []Phase{PhaseWaiting}, marker.ActionStabilize, PhaseWaiting},
+	{ActUnlock, []Phase{PhaseWaiting}, "", PhaseWaiting},
 	{ActRetry, append([]Phase{PhaseNew}, begun...), "", ""},
 	{ActDismiss, append([]Phase{PhaseNew}, begun...), "", ""},
 	{ActReset, []Phase{PhaseWaiting}, marker.ActionResetState, PhaseResetting},

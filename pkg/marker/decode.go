@@ -34,6 +34,7 @@ func Decode(annotations map[string]string) (Marks, []Problem) {
 		m.Cycle = id
 	}
 	m.Plan = d.plan()
+	m.Lock = d.lock()
 	m.Report = d.report()
 	if v, ok := d.text(KeyPlanDone, maxJSON); ok {
 		// What can't be read is not done: its plans run once more, which costs a run and no promise.
@@ -105,6 +106,12 @@ func DecodeIntent(annotations map[string]string) (Intent, []Problem) {
 func DecodePlan(annotations map[string]string) (*Plan, []Problem) {
 	d := decoder{from: annotations}
 	return d.plan(), d.problems
+}
+
+// DecodeLock reads the wish to lock the host, alone; nil and no problem where the node has none.
+func DecodeLock(annotations map[string]string) (*Lock, []Problem) {
+	d := decoder{from: annotations}
+	return d.lock(), d.problems
 }
 
 type decoder struct {
@@ -249,12 +256,39 @@ func (d *decoder) plan() *Plan {
 	return p
 }
 
+// lock returns the wish to lock the host. What stood there before can't be put back where it can't be read.
+func (d *decoder) lock() *Lock {
+	v, ok := d.text(KeyLock, maxJSON)
+	if !ok {
+		return nil
+	}
+	l := &Lock{}
+	d.object(KeyLock, v, l, &l.extra)
+	for _, lock := range append([]string{l.Want, l.Before}, l.Asked...) {
+		if !ValidLock(lock) {
+			d.problem(KeyLock, "has %.40q, which is neither latest nor a version", lock)
+			break
+		}
+	}
+	return l
+}
+
 // token2 is token for a key that may be absent.
 func (d *decoder) token2(k Key) string {
 	if _, ok := d.from[string(k)]; !ok {
 		return ""
 	}
 	return d.token(k)
+}
+
+// valid returns a value that may be absent, and must be what is said of it.
+func (d *decoder) valid(k Key, is func(string) bool, what string) string {
+	v, ok := d.text(k, maxOfferedBytes)
+	if ok && !is(v) {
+		d.problem(k, "%.40q is not %s", v, what)
+		return ""
+	}
+	return v
 }
 
 func (d *decoder) report() Report {
@@ -264,6 +298,10 @@ func (d *decoder) report() Report {
 		BootID:    d.token2(KeyBootID),
 
 		ActivatedID: d.token2(KeyActivatedID),
+
+		Offered:     Offers(d.valid(KeyOfferedVersions, func(s string) bool { return Offers(s).valid() }, "a list of versions")),
+		VersionLock: d.valid(KeyVersionLock, ValidLock, "latest or a version"),
+		WaveSeed:    d.valid(KeyWaveSeed, ValidSeed, "a number of 32 bits"),
 	}
 	// What is only shown is made printable; nothing is decided on it.
 	build, _ := d.text(KeyOperatorVersion, maxToken)

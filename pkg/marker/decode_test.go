@@ -27,7 +27,10 @@ func disrupted() map[string]string {
 		"bottlerocket.aws/action-state":      "ready",
 		"bottlerocket.aws/message":           "prepared",
 		"bottlerocket.aws/available-version": "1.27.0",
+		"bottlerocket.aws/offered-versions":  "1.27.0,1.26.1,more",
 		"bottlerocket.aws/current-version":   "1.26.1",
+		"bottlerocket.aws/version-lock":      "v1.27.0",
+		"bottlerocket.aws/wave-seed":         "1487",
 		"bottlerocket.aws/boot-id":           "boot-1",
 		"bottlerocket.aws/protocol":          "1",
 		"bottlerocket.aws/operator-version":  "v1.0.0",
@@ -41,6 +44,7 @@ func TestDecode(t *testing.T) {
 		Time: time.Date(2026, 9, 20, 10, 0, 0, 0, time.UTC), Until: time.Date(2026, 9, 20, 10, 45, 0, 0, time.UTC),
 		Target: "1.27.0", RebootFrom: "boot-1"})
 	assert.Equal(t, m.Report, Report{ActiveID: "17-abc", State: StateReady, Message: "prepared", Available: "1.27.0", Current: "1.26.1",
+		Offered: "1.27.0,1.26.1,more", VersionLock: "v1.27.0", WaveSeed: "1487",
 		BootID: "boot-1", Protocol: 1, OperatorVersion: "v1.0.0"})
 	assert.Equal(t, m.Report.Answer("17-abc"), StateReady)
 	assert.Equal(t, m.Report.Answer("17-abd"), StateNone, "an answer to another intent is none")
@@ -91,6 +95,16 @@ func TestDecodeProblems(t *testing.T) {
 		{"a message that isn't UTF-8", KeyMessage, "\xff"},
 		{"a disruption that isn't UTF-8", KeyDisruption, "\xff"},
 		{"a running version that isn't one", KeyCurrentVersion, "latest"},
+		{"a list of offers that is empty", KeyOfferedVersions, ""},
+		{"a list of offers with one that is no version", KeyOfferedVersions, "1.27.0,latest"},
+		{"a list of offers that says more of nothing", KeyOfferedVersions, "more"},
+		{"a list of offers with more than may be", KeyOfferedVersions, strings.Repeat("1.2.3,", 20) + "1.2.3"},
+		{"a list of offers that is too long", KeyOfferedVersions, "1.2.3-" + strings.Repeat("x", 507)},
+		{"a lock that is none", KeyVersionLock, "newest"},
+		{"a lock to two versions", KeyVersionLock, "1.26.1,1.27.0"},
+		{"a seed that is negative", KeyWaveSeed, "-1"},
+		{"a seed that is too high", KeyWaveSeed, "4294967296"},
+		{"a seed with a sign", KeyWaveSeed, "+7"},
 		{"an offer that isn't UTF-8", KeyAvailableVersion, "1.2.3\xff"},
 		{"a boot id with a line break", KeyBootID, "a\nb"},
 		{"a protocol of zero", KeyProtocol, "0"},

@@ -52,6 +52,9 @@ func Encode(m Marks) map[Key]string {
 	if m.HookID != "" {
 		out[KeyHookID] = m.HookID
 	}
+	if m.Lock != nil {
+		out[KeyLock] = marshal(m.Lock, m.Lock.extra)
+	}
 	if m.AutoLabelled != nil {
 		out[KeyAutoLabelled] = *m.AutoLabelled
 	}
@@ -67,7 +70,10 @@ func EncodeReport(r Report) map[Key]string {
 		}
 	}
 	set(KeyAvailableVersion, r.Available)
+	set(KeyOfferedVersions, string(r.Offered))
 	set(KeyCurrentVersion, r.Current)
+	set(KeyVersionLock, r.VersionLock)
+	set(KeyWaveSeed, r.WaveSeed)
 	set(KeyBootID, r.BootID)
 	set(KeyActivatedID, r.ActivatedID)
 	set(KeyOperatorVersion, r.OperatorVersion)

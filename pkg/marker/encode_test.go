@@ -118,8 +118,10 @@ func TestEncodeNothing(t *testing.T) {
 }
 
 func TestEncodeReport(t *testing.T) {
-	r := Report{ActiveID: "1", State: StateBusy, Available: "1.10.0", Current: "1.9.0", BootID: "b", ActivatedID: "1", Protocol: 1, OperatorVersion: "x"}
+	r := Report{ActiveID: "1", State: StateBusy, Available: "1.10.0", Current: "1.9.0", BootID: "b", ActivatedID: "1", Protocol: 1, OperatorVersion: "x",
+		Offered: "1.10.0,1.9.0", VersionLock: "1.10.0", WaveSeed: "0"}
 	a := EncodeReport(r)
+	assert.Equal(t, decode(t, asRead(a)).Report, r)
 	assert.Equal(t, a[KeyActivatedID], "1")
 	assert.Equal(t, a[KeyUpdateAvailable], "true")
 	assert.Equal(t, a[KeyActionActive], "true")

@@ -27,10 +27,12 @@ var fuzzed = []Key{
 // all has a bit for each of them.
 const all = 1<<20 - 1
 
-// withHook puts the intent's id, whatever it is, into hook-id too, and withReason the message into reason.
+// withHook puts the intent's id, whatever it is, into hook-id too, withReason the message into reason, and withHost the
+// versions and the protocol into what the host lists and its settings.
 const (
 	withHook   = 1 << 20
 	withReason = 1 << 21
+	withHost   = 1 << 22
 )
 
 // FuzzDecode: whatever stands on a node, Decode doesn't panic; what it can't read it names, shortly; what
@@ -66,6 +68,7 @@ func FuzzDecode(f *testing.F) {
 		string(KeyFailure), `{"versions":["1.2.3"],"count":1,"reason":"\u001b","message":"\u202e"}`, string(KeyHistory), `[{"version":"\u000a","outcome":"\u2066","reason":"\u0085"}]`)
 	seed(all, string(KeyFailure), `{"versions":["\u001b[2J"],"broken":["1.2.3","x"]}`)
 	seed(all|withReason, string(KeyMessage), "AnotherUpdater", string(KeyActionState), "error")
+	seed(all|withHost, string(KeyAvailableVersion), "1.27.0,1.26.1,more")
 	seed(1<<10|1<<11|1<<14, string(KeyActionState), "error")
 	f.Fuzz(func(t *testing.T, present uint32, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, b0, b1, b2, b3, b4, b5, b6, b7, b8, b9 string) {
 		values := []string{a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, b0, b1, b2, b3, b4, b5, b6, b7, b8, b9}
@@ -80,6 +83,9 @@ func FuzzDecode(f *testing.F) {
 		}
 		if present&withReason != 0 {
 			a[string(KeyReason)] = b2
+		}
+		if present&withHost != 0 {
+			a[string(KeyOfferedVersions)], a[string(KeyVersionLock)], a[string(KeyWaveSeed)] = b3, b4, b6
 		}
 		m, problems := Decode(a)
 		for _, p := range problems {

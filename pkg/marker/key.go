@@ -32,13 +32,18 @@ const (
 	KeyPlanTemplate  Key = Prefix + "plan-template"
 	KeyPlanDone      Key = Prefix + "plan-done"
 	KeyAutoLabelled  Key = Prefix + "auto-labelled"
+	KeyLock          Key = Prefix + "lock"
+	KeyLocked        Key = Prefix + "locked"
 
 	KeyActiveID         Key = Prefix + "active-id"
 	KeyActionState      Key = Prefix + "action-state"
 	KeyReason           Key = Prefix + "reason"
 	KeyMessage          Key = Prefix + "message"
 	KeyAvailableVersion Key = Prefix + "available-version"
+	KeyOfferedVersions  Key = Prefix + "offered-versions"
 	KeyCurrentVersion   Key = Prefix + "current-version"
+	KeyVersionLock      Key = Prefix + "version-lock"
+	KeyWaveSeed         Key = Prefix + "wave-seed"
 	KeyBootID           Key = Prefix + "boot-id"
 	KeyProtocol         Key = Prefix + "protocol"
 	KeyOperatorVersion  Key = Prefix + "operator-version"
@@ -93,12 +98,17 @@ var table = []Entry{
 	{KeyPlanTemplate, KindAnnotation, WriterController, "the PodTemplate of which the runner makes one pod for this intent; absent where the intent has none"},
 	{KeyPlanDone, KindAnnotation, WriterController, "JSON: by plan, the digest of the content that the node has"},
 	{KeyAutoLabelled, KindAnnotation, WriterController, "when the controller labelled the node by `autoLabel`, or let go of it while that was on: it is never labelled so again. The controller never changes or removes it"},
+	{KeyLock, KindAnnotation, WriterController, "JSON, from the first wish to lock the host to a version until that is undone: what its setting `version-lock` is to be, what stood there before, and what was asked for meanwhile"},
+	{KeyLocked, KindLabel, WriterController, "`true` as long as `lock` is there: by it the agent stays on a node whose label was removed, until it has put the setting back"},
 	{KeyActiveID, KindAnnotation, WriterAgent, "the intent that the agent worked on last"},
 	{KeyActionState, KindAnnotation, WriterAgent, "its answer: `busy`, `ready`, `error`"},
-	{KeyReason, KindAnnotation, WriterAgent, "why the answer is what it is, where the controller acts on that: `AnotherUpdater`, `UnrequestedActivation`, `InterfaceUnsupported`, `RepositoryUnavailable`, and of a plan `PodFailed`, `NoEffect`, `PodRefused`, `Interrupted`; absent otherwise"},
+	{KeyReason, KindAnnotation, WriterAgent, "why the answer is what it is, where the controller acts on that: `AnotherUpdater`, `UnrequestedActivation`, `InterfaceUnsupported`, `RepositoryUnavailable`, of a lock `LockFailed`, `LockedByOthers`, `LockStood`, and of a plan `PodFailed`, `NoEffect`, `PodRefused`, `Interrupted`; absent otherwise"},
 	{KeyMessage, KindAnnotation, WriterAgent, "one line for users, at most 256 bytes; always there with `error`"},
 	{KeyAvailableVersion, KindAnnotation, WriterAgent, "the version that the host would install; absent when there is none"},
+	{KeyOfferedVersions, KindAnnotation, WriterAgent, "the versions that the host lists for itself, newest first: its own, older ones, and those whose wave is open to it; at most 20, and `more` if there are others"},
 	{KeyCurrentVersion, KindAnnotation, WriterAgent, "the version that the host runs"},
+	{KeyVersionLock, KindAnnotation, WriterAgent, "the host's setting `updates.version-lock` as it stands there: `latest`, or the one version that the host goes to"},
+	{KeyWaveSeed, KindAnnotation, WriterAgent, "the host's setting `updates.seed`: the higher, the later a release's waves reach it"},
 	{KeyBootID, KindAnnotation, WriterAgent, "the kernel's boot ID that the agent sees"},
 	{KeyActivatedID, KindAnnotation, WriterAgent, "the intent to reboot for which the host was seen ready to boot the target; only then can a host that comes back with its old version be called rolled back"},
 	{KeyProtocol, KindAnnotation, WriterAgent, "the protocol that this agent speaks, an integer"},

@@ -30,17 +30,17 @@ func TestTable(t *testing.T) {
 		if e.Kind == KindAnnotation {
 			assert.Equal(t, owners, 1, "%s", e.Key)
 		} else {
-			assert.Equal(t, owners, 0, "no component writes the label %s", e.Key)
+			assert.Equal(t, owners, 0, "no component has the label %s among its annotations", e.Key)
 		}
 	}
 	assert.Equal(t, answers, 4, "an answer has an id, a state, a reason and a message")
-	assert.Equal(t, len(Keys(WriterUser))+len(Keys(WriterController))+len(Keys(WriterAgent))+2, len(Table()))
+	assert.Equal(t, len(Keys(WriterUser))+len(Keys(WriterController))+len(Keys(WriterAgent))+3, len(Table()))
 	assert.Assert(t, !Owns(WriterController, "example.com/x"))
 }
 
 // What builds on other nodes, autoscalers and the admission policies know by heart.
 func TestWire(t *testing.T) {
-	assert.Equal(t, Protocol, 3)
+	assert.Equal(t, Protocol, 4)
 	assert.DeepEqual(t, AutoscalerMarks(), []string{"cluster-autoscaler.kubernetes.io/scale-down-disabled", "karpenter.sh/do-not-disrupt"})
 }
 

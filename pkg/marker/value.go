@@ -61,6 +61,13 @@ const (
 	ReasonInterfaceUnsupported ReportReason = "InterfaceUnsupported"
 	// ReasonRepositoryUnavailable: the host could not load its repository; the agent has it try again.
 	ReasonRepositoryUnavailable ReportReason = "RepositoryUnavailable"
+	// ReasonLockFailed: the host could not be locked to the version, or did not heed the lock; the host is as it was, or
+	// has the lock that was asked for.
+	ReasonLockFailed ReportReason = "LockFailed"
+	// ReasonLockedByOthers: the host has a lock that this operator did not ask for, and was left as it is.
+	ReasonLockedByOthers ReportReason = "LockedByOthers"
+	// ReasonLockStood: the host had the lock that is wanted, and the agent has not touched it for this intent.
+	ReasonLockStood ReportReason = "LockStood"
 	// ReasonPodFailed: a plan's pod ended with another status than 0, by its own doing.
 	ReasonPodFailed ReportReason = "PodFailed"
 	// ReasonNoEffect: a plan's pod ended with status 0, and the node does not show the target.
@@ -74,12 +81,16 @@ const (
 // ReportReasons is the closed list of reasons.
 func ReportReasons() []ReportReason {
 	return []ReportReason{ReasonAnotherUpdater, ReasonUnrequestedActivation, ReasonInterfaceUnsupported, ReasonRepositoryUnavailable,
+		ReasonLockFailed, ReasonLockedByOthers, ReasonLockStood,
 		ReasonPodFailed, ReasonNoEffect, ReasonPodRefused, ReasonInterrupted}
 }
 
 // Protocol is the version of the protocol that this build's agent speaks and its controller asks for.
-// 2 knows ActionConfirmUpdate, CycleProtocol knows cycles.
-const Protocol = 3
+// 2 knows ActionConfirmUpdate, CycleProtocol knows cycles, LockProtocol knows locks.
+const Protocol = 4
+
+// LockProtocol is the first protocol whose agent makes the wish of a Lock true.
+const LockProtocol = 4
 
 // CycleProtocol is the first protocol whose agent, asked to reboot into the version that runs, reboots without an
 // activation.
@@ -124,8 +135,13 @@ type Report struct {
 
 	// Available is empty when nothing is offered.
 	Available string
-	Current   string
-	BootID    string
+	// Offered is what the host lists, which is more than what it would go to.
+	Offered Offers `json:",omitempty"`
+	Current string
+	// VersionLock and WaveSeed are settings of the host, as they stand there; empty if they aren't known.
+	VersionLock string `json:",omitempty"`
+	WaveSeed    string `json:",omitempty"`
+	BootID      string
 	// ActivatedID is the intent for which the host was seen ready to boot the target; empty if it was not.
 	ActivatedID string
 	// Protocol is 0 if the agent hasn't reported.
@@ -252,6 +268,8 @@ type Marks struct {
 	Plan *Plan
 	// PlanDone are the digests of the content that the node has, by plan.
 	PlanDone map[string]string
+	// Lock is the wish that the host be locked to a version; nil if there is none.
+	Lock *Lock `json:",omitempty"`
 	// AutoLabelled is the value as it stands, for what counts is that it is there: the node is not labelled by autoLabel.
 	// Nil if it isn't.
 	AutoLabelled *string

@@ -5,6 +5,6 @@
 // all that shows them. It promises that a plan can be printed, tested, logged and counted, and that nothing in it
 // reaches out to anything.
 //
-// It is pure: it imports policy, fleet, intent, marker, plain and the standard library's data types, no client, no
-// clock, no context.
+// It is pure: it imports policy, fleet, intent, marker, wave, plain and the standard library's data types, no client,
+// no clock, no context.
 package plan

@@ -14,8 +14,8 @@ import (
 // Plan is what to do now, and why every other managed node waits. It is a value: it can be printed, tested, logged and
 // counted.
 type Plan struct {
-	// Time is when it was made, and Policy what by. Both, Budgets, Groups, and the groups of Nodes are filled in where a
-	// plan is shown: a pass needs none of them.
+	// Time is when it was made, and Policy what by. Both, Budgets, Groups, Versions, and the groups of Nodes are
+	// filled in where a plan is shown: a pass needs none of them.
 	Time   time.Time `json:"time,omitzero"`
 	Policy string    `json:"policy,omitempty"`
 	// Steps to carry out, in this order, one at most for each node.
@@ -33,6 +33,10 @@ type Plan struct {
 	Budgets []Usage `json:"budgets,omitempty"`
 	// Groups are the policy's, in its order; the last one, without a name, are the nodes in no group.
 	Groups []Group `json:"groups,omitempty"`
+	// Versions are Bottlerocket's in this fleet, the newest first; nil where they weren't looked at. VersionsLeftOut
+	// is how many more some node names.
+	Versions        []Version `json:"versions,omitzero"`
+	VersionsLeftOut int       `json:"versionsLeftOut,omitempty"`
 	// PolicyProblem is why the policy that stands in its ConfigMap is not in force.
 	PolicyProblem string `json:"policyProblem,omitempty"`
 	// AdmissionProblem says which admission policy of the controller's account is missing; empty if none is, or
@@ -113,7 +117,7 @@ type Change struct {
 	// Unschedulable is nil if spec.unschedulable stays as it is.
 	Unschedulable *bool
 	// Labels and Annotations are marks for load balancers and autoscalers: a value to set, or nil to delete. The one
-	// bottlerocket.aws key among them is the label that ActLabel sets.
+	// bottlerocket.aws keys among them are the label that ActLabel sets, and the one that stands as long as a lock.
 	Labels, Annotations map[string]*string
 	// DropRetry removes the user's wish that this step fulfils.
 	DropRetry bool
@@ -178,5 +182,5 @@ func (d Decision) Starts() bool { return starts(d.Act) }
 func (s Step) Starts() bool { return starts(s.Act) }
 
 func starts(a intent.Act) bool {
-	return !slices.Contains([]intent.Act{"", intent.ActNote, intent.ActDismiss, intent.ActLook, intent.ActDrain, intent.ActCheck}, a)
+	return !slices.Contains([]intent.Act{"", intent.ActNote, intent.ActDismiss, intent.ActLock, intent.ActUnlock, intent.ActLook, intent.ActDrain, intent.ActCheck}, a)
 }

@@ -132,6 +132,18 @@ const (
 	ReasonPlansContradict Reason = "PlansContradict"
 	// ReasonNoEffect: a plan's pod succeeded here and the node does not show the target, which is not tried again.
 	ReasonNoEffect Reason = "NoEffect"
+	// ReasonPinNotOffered: the policy pins the node to a version that its host is not offered.
+	ReasonPinNotOffered Reason = "PinNotOffered"
+	// ReasonPinLower: the policy pins the node to a lower version, and does not allow to go down.
+	ReasonPinLower Reason = "PinLower"
+	// ReasonLocking: the agent sets the host's version-lock.
+	ReasonLocking Reason = "Locking"
+	// ReasonLockFailed: the host can't be locked, or does not heed the lock.
+	ReasonLockFailed Reason = "LockFailed"
+	// ReasonLockedByOthers: the host is locked to another version than the pin, by others.
+	ReasonLockedByOthers Reason = "LockedByOthers"
+	// ReasonLockLeft: the label is gone, and the host keeps the operator's lock since its agent can't take it back.
+	ReasonLockLeft Reason = "LockLeft"
 	// ReasonLabelRemoved: the label is gone, and what the operator did to the node is being undone.
 	ReasonLabelRemoved Reason = "LabelRemoved"
 )
@@ -176,6 +188,8 @@ const (
 	ReasonSlotUnused        Reason = "SlotUnused"
 	ReasonNodeGone          Reason = "NodeGone"
 	ReasonAutoLabelled      Reason = "AutoLabelled"
+	ReasonLockWanted        Reason = "LockWanted"
+	ReasonLockRestored      Reason = "LockRestored"
 )
 
 var reasons = []Reason{
@@ -187,12 +201,13 @@ var reasons = []Reason{
 	ReasonAlertsFiring, ReasonAlertsUnknown, ReasonBudgetBlocks, ReasonPodProtected, ReasonStaging, ReasonConfirming, ReasonLeavingBalancers, ReasonDraining, ReasonEvictionBlocked,
 	ReasonPodEndAwaited, ReasonEvictionLimit, ReasonDrainFailing, ReasonVolumesAttached, ReasonHookAwaited, ReasonCheckFailing, ReasonRebooting,
 	ReasonReturning, ReasonPodsNotReady, ReasonSoaking, ReasonWorkloadsAwaited, ReasonNotReadyAfterUpdate, ReasonResetting, ReasonLost, ReasonWriteFailing,
-	ReasonNoPlan, ReasonTemplateMissing, ReasonTargetUnknown, ReasonMinorSkipped, ReasonPlansContradict, ReasonNoEffect, ReasonLabelRemoved,
+	ReasonNoPlan, ReasonTemplateMissing, ReasonTargetUnknown, ReasonMinorSkipped, ReasonPlansContradict, ReasonNoEffect,
+	ReasonPinNotOffered, ReasonPinLower, ReasonLocking, ReasonLockFailed, ReasonLockedByOthers, ReasonLockLeft, ReasonLabelRemoved,
 	ReasonManaged, ReasonUpdateAvailable, ReasonLooking, ReasonCordoned, ReasonRebootRequested, ReasonSingleNode, ReasonRebootedEarly, ReasonUncordoned,
 	ReasonUpdated, ReasonVerified, ReasonSoakRestarted, ReasonResetDone, ReasonAlreadyOnTarget, ReasonOfferWithdrawn,
 	ReasonStagingFailed, ReasonStagingDeadline, ReasonDrainDeadline, ReasonEvictionRefused, ReasonVolumesDeadline, ReasonHookFailed, ReasonAgentLost, ReasonRebootDeadline, ReasonRebootFailed,
 	ReasonRolledBack, ReasonWorkloadsNotReady, ReasonPodFailed, ReasonPodRefused, ReasonInterrupted, ReasonUncordonedByUser, ReasonRetryWanted, ReasonCycleWanted, ReasonCycled, ReasonCycleRefused, ReasonRequestWithdrawn, ReasonClockCorrected, ReasonSlotUnused, ReasonNodeGone,
-	ReasonAutoLabelled,
+	ReasonAutoLabelled, ReasonLockWanted, ReasonLockRestored,
 }
 
 // Reasons is the closed list.
@@ -218,7 +233,7 @@ func (r Reason) Troubling() bool {
 	switch r {
 	case ReasonAnnotationUnreadable, ReasonInterfaceUnsupported, ReasonAnotherUpdater, ReasonHostError, ReasonLost, ReasonTooManyLost, ReasonStateUnreadable,
 		ReasonNotReadyAfterUpdate, ReasonStagingFailed, ReasonStagingDeadline, ReasonDrainDeadline, ReasonEvictionRefused, ReasonVolumesDeadline, ReasonHookFailed, ReasonAgentLost, ReasonRebootDeadline,
-		ReasonPodFailed, ReasonNoEffect, ReasonPodRefused, ReasonInterrupted, ReasonTemplateMissing,
+		ReasonPodFailed, ReasonNoEffect, ReasonPodRefused, ReasonInterrupted, ReasonTemplateMissing, ReasonLockFailed, ReasonLockedByOthers, ReasonLockLeft,
 		ReasonRebootFailed, ReasonRolledBack, ReasonWorkloadsNotReady, ReasonEvictionBlocked, ReasonEvictionLimit, ReasonDrainFailing, ReasonCheckFailing, ReasonWriteFailing, ReasonBudgetBlocks, ReasonPodProtected:
 		return true
 	default:

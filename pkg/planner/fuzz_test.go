@@ -126,6 +126,9 @@ func (c *choices) settings() policy.Settings {
 	case 7:
 		s.Eviction.Force = true
 	}
+	for i := range s.Groups {
+		s.Groups[i].Versions = s.Versions
+	}
 	if c.of(4) == 1 {
 		s.Alerts.URL = "http://prometheus"
 	}

@@ -37,7 +37,7 @@ type planner struct {
 	// now is what holds for every node, as far as the plan is made.
 	now check.Fleet
 	// versions and waves are what was found out so far of versions as targets and of groups that go first.
-	versions map[string]*check.Version
+	versions map[aim]*check.Version
 	waves    map[wave]plan.Refusal
 	// typically is how long updates took, once it is asked for.
 	typically *time.Duration
@@ -51,7 +51,7 @@ func newPlanner(s fleet.Snapshot, set policy.Settings) *planner {
 	if !slices.IsSortedFunc(s.Nodes, byName) {
 		s.Nodes = slices.SortedFunc(slices.Values(s.Nodes), byName)
 	}
-	p := &planner{survey: surveyed(s, set), versions: map[string]*check.Version{}, waves: map[wave]plan.Refusal{}}
+	p := &planner{survey: surveyed(s, set), versions: map[aim]*check.Version{}, waves: map[wave]plan.Refusal{}}
 	p.out.Nodes = make([]plan.Decision, len(p.members))
 	p.out.Disrupted, p.out.LostUncounted = p.disrupted, p.uncounted
 	p.out.Limit, p.out.ByOthers = p.fleet.scope.Limit(), p.fleet.scope.Away()
@@ -109,7 +109,7 @@ func (p *planner) recall(m *member) plan.Refusal {
 	if m.Cycles() {
 		return m.group.Recall(&p.now, p.NoPolicy, plan.Refusal{}, &check.Version{Name: target})
 	}
-	return m.group.Recall(&p.now, p.NoPolicy, m.Lower(target), p.version(target))
+	return m.group.Recall(&p.now, p.NoPolicy, m.Lower(target), p.version(m.Rules, target))
 }
 
 // take takes what was decided on a node into the plan.
@@ -152,11 +152,12 @@ func (p *planner) freeGone() {
 
 // Budgets returns how much of every limit of the settings is used before anything else starts: the fleet's,
 // its topologies', those of each group, and the one on staging.
-func Budgets(s fleet.Snapshot, set policy.Settings) []plan.Usage {
-	p := newPlanner(s, set)
+func Budgets(s fleet.Snapshot, set policy.Settings) []plan.Usage { return newPlanner(s, set).budgets() }
+
+func (p *planner) budgets() []plan.Usage {
 	var all []plan.Usage
 	for _, g := range append([]*group{p.fleet}, p.groups...) {
 		all = append(all, g.scope.Usage()...)
 	}
-	return append(all, plan.Usage{Of: "staging", Rule: policy.Count(set.MaxStaging).String(), Limit: set.MaxStaging, Used: p.staging, Disrupted: p.staging})
+	return append(all, plan.Usage{Of: "staging", Rule: policy.Count(p.set.MaxStaging).String(), Limit: p.set.MaxStaging, Used: p.staging, Disrupted: p.staging})
 }

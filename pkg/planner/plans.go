@@ -6,6 +6,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/planner/check"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/planner/lifecycle"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
@@ -14,8 +15,7 @@ import (
 // version that they run and one that they are offered. Beside them, by their places, it returns what plans want of
 // them; nil where there is no such node.
 func withWishes(s *fleet.Snapshot, set *policy.Settings) ([]fleet.Node, []*lifecycle.Wish) {
-	planned := func(n fleet.Node) bool { return n.Interface == fleet.InterfacePlan || n.Marks.Plan != nil }
-	if !slices.ContainsFunc(s.Nodes, planned) {
+	if !slices.ContainsFunc(s.Nodes, func(n fleet.Node) bool { return n.Planned() }) {
 		return s.Nodes, nil
 	}
 	nodes, wishes := slices.Clone(s.Nodes), make([]*lifecycle.Wish, len(s.Nodes))
@@ -36,7 +36,7 @@ func goesNext(n *fleet.Node, s *fleet.Snapshot, set *policy.Settings) *lifecycle
 	r := &n.Marks.Report
 	plans := set.PlansOf(n.Labels)
 	if len(plans) == 0 && s.NoPolicy {
-		return &lifecycle.Wish{NoTarget: plan.Refuse(plan.ReasonPolicyUnreadable, plan.Messagef("there is no policy to go by: %s", s.PolicyProblem).Dated())}
+		return &lifecycle.Wish{NoTarget: check.NoPolicy(s)}
 	}
 	if len(plans) == 0 {
 		return &lifecycle.Wish{NoTarget: plan.Refuse(plan.ReasonNoPlan, plan.Messagef("no plan of the policy chooses the node by its labels"))}
@@ -164,15 +164,15 @@ func (p *planner) runs(m *member, version string) (string, bool) {
 	return shows(m.Node, &w.Plan), true
 }
 
-// versionsOf are the rules for a version: those of its plan, or of the fleet.
-func versionsOf(version string, set *policy.Settings) *policy.Versions {
+// versionsOf are the rules for a version: those of its plan, or of the group.
+func versionsOf(version string, set *policy.Settings, group *policy.Rules) *policy.HostVersions {
 	name := marker.PlanOf(version)
 	if name == "" {
-		return &set.Versions
+		return &group.Versions
 	}
 	if p := set.PlanNamed(name); p != nil {
-		return &p.Versions
+		return &policy.HostVersions{Versions: p.Versions}
 	}
 	// A node that is on its way for a plan that is gone is called back for that.
-	return &policy.Versions{}
+	return &policy.HostVersions{}
 }

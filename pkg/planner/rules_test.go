@@ -190,7 +190,7 @@ func TestRules(t *testing.T) {
 		{"and long enough in the end", []func(*policy.Settings){three, soaked},
 			[]fleet.Node{node("a", stageOf("production"), prepared), node("b", stageOf("canary"), runs(v2), with(func(n *fleet.Node) { n.Created = now.Add(-2 * time.Hour) })), node("c")},
 			map[string]string{"a": "Cordon Cordoned"}},
-		{"a node that runs more hasn't the lower version", []func(*policy.Settings){three, func(s *policy.Settings) { groups(s); s.Versions.Downgrade = true }},
+		{"a node that runs more hasn't the lower version", []func(*policy.Settings){three, func(s *policy.Settings) { s.Versions.Downgrade = true; groups(s) }},
 			[]fleet.Node{node("a", stageOf("production"), runs(v3), offered(v2)), node("b", stageOf("canary"), runs(v3), offered(v2)), node("c")},
 			map[string]string{"a": "wait AfterGroup", "b": "Stage UpdateAvailable"}},
 		{"a group's own budget", []func(*policy.Settings){three, func(s *policy.Settings) {

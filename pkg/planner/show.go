@@ -7,15 +7,18 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plain"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/planner/check"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy/window"
 )
 
 // Show returns the plan with what is shown of it and a pass has no use for: every limit with what uses it up,
-// the groups, and of each node its group, what it is offered, and when it could be taken out of service.
+// the groups, the versions, and of each node its group, what it is offered, and when it could be taken out of service.
 func Show(s fleet.Snapshot, set policy.Settings) plan.Plan {
 	out := Plan(s, set)
-	out.Time, out.Budgets = s.Now.UTC().Truncate(time.Second), Budgets(s, set)
+	p := newPlanner(s, set)
+	out.Time, out.Budgets = s.Now.UTC().Truncate(time.Second), p.budgets()
+	out.Versions, out.VersionsLeftOut = p.shownVersions()
 	// For programs that read JSON nothing is a list too.
 	out.Steps = append([]plan.Step{}, out.Steps...)
 	s.Nodes, _ = withWishes(&s, &set)
@@ -49,6 +52,28 @@ func Show(s fleet.Snapshot, set policy.Settings) plan.Plan {
 	}
 	out.Groups = append(out.Groups, groups[""].Group)
 	return out
+}
+
+// shownVersions returns what each version is in the fleet, and how many are left out. Nothing of it is asked by what
+// decides.
+func (p *planner) shownVersions() (versions []plan.Version, leftOut int) {
+	nodes := make([]*fleet.Node, len(p.members))
+	for i := range p.members {
+		nodes[i] = p.members[i].Node
+	}
+	versions, leftOut = plan.VersionsOf(nodes, p.FirstSeen, p.Now)
+	for i := range versions {
+		v := &versions[i]
+		judged := p.version(p.fleet.scope.Rules(), v.Version)
+		v.Failed, v.Target = new(p.failed[v.Version]), &plan.Target{Allowed: true}
+		for _, r := range []plan.Refusal{check.NoPolicy(&p.Snapshot), judged.Denied, judged.Young} {
+			if r.Refuses() {
+				v.Target = &plan.Target{Reason: r.Reason, Message: r.Message, NotBefore: r.Again}
+				break
+			}
+		}
+	}
+	return versions, leftOut
 }
 
 // shownGroup is a group whose nodes are being counted.

@@ -1,12 +1,16 @@
 package planner_test
 
 import (
+	"encoding/json"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"gotest.tools/v3/assert"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plain"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/planner"
@@ -94,4 +98,87 @@ func TestShowWindows(t *testing.T) {
 			assert.Equal(t, out2.NotBefore, time.Time{}, "it is out of service already")
 		})
 	}
+}
+
+// Each version has what the policy says of it as a target, and on how many nodes it failed.
+func TestShowVersions(t *testing.T) {
+	lists := func(v marker.Offers) change { return func(n *fleet.Node) { n.Marks.Report.Offered = v } }
+	nodes := []fleet.Node{
+		node("a", offered(v2), lists("1.3.0,1.2.0,1.1.0")), node("b", offered(v2), lists("1.2.0,1.1.0")), node("c", busy), node("d", failedOnce(time.Hour, v3)),
+		node("e", failedOnce(time.Hour, v3)), node("p", func(n *fleet.Node) { n.Interface = fleet.InterfacePlan }), node("u", unlabelled, func(n *fleet.Node) { n.Marks = marker.Marks{} }),
+	}
+	s := fleetOf(nodes, "c")
+	s.FirstSeen = map[string]time.Time{v1: now.Add(-100 * time.Hour), v2: now.Add(-10 * time.Hour)}
+	for _, tc := range []struct {
+		name   string
+		change func(*fleet.Snapshot, *policy.Settings)
+		want   string
+		// says is in every message.
+		says string
+	}{
+		{"allowed but for one that was stopped", func(*fleet.Snapshot, *policy.Settings) {},
+			"1.3.0 0 1 0 2 VersionStopped, 1.2.0 0 3 3 0 yes, 1.1.0 5 2 0 0 yes", "failed on 2 nodes"},
+		{"acknowledged", func(s *fleet.Snapshot, _ *policy.Settings) { s.Acknowledged = map[string]bool{v3: true} },
+			"1.3.0 0 1 0 2 yes, 1.2.0 0 3 3 0 yes, 1.1.0 5 2 0 0 yes", ""},
+		{"denied, which comes before stopped", func(_ *fleet.Snapshot, set *policy.Settings) { set.Versions.Deny = exactly(v3) },
+			"1.3.0 0 1 0 2 VersionDenied, 1.2.0 0 3 3 0 yes, 1.1.0 5 2 0 0 yes", "denies 1.3.0"},
+		{"held", func(_ *fleet.Snapshot, set *policy.Settings) { set.Versions.Hold = v2 },
+			"1.3.0 0 1 0 2 HeldAtVersion, 1.2.0 0 3 3 0 yes, 1.1.0 5 2 0 0 HeldAtVersion", "holds the fleet at 1.2.0"},
+		{"too young", func(s *fleet.Snapshot, set *policy.Settings) {
+			set.Versions.MinAge, set.MaxFailed = 24*time.Hour, policy.Count(9)
+			s.FirstSeen = map[string]time.Time{v1: s.FirstSeen[v1], v2: s.FirstSeen[v2], v3: s.FirstSeen[v2]}
+		}, "1.3.0 0 1 0 2 VersionTooNew at 2026-09-21T00:00:00Z, 1.2.0 0 3 3 0 VersionTooNew at 2026-09-21T00:00:00Z, 1.1.0 5 2 0 0 yes", " was first seen 2026-09-20 00:00:00 UTC"},
+		{"listed, and no node would go to it", func(s *fleet.Snapshot, set *policy.Settings) {
+			set.Versions.MinAge, set.MaxFailed = time.Minute, policy.Count(9)
+		}, "1.3.0 0 1 0 2 VersionTooNew, 1.2.0 0 3 3 0 yes, 1.1.0 5 2 0 0 yes", "no node would go to 1.3.0 or runs it"},
+		{"no policy", func(s *fleet.Snapshot, _ *policy.Settings) { s.NoPolicy, s.PolicyProblem = true, "it is gone" },
+			"1.3.0 0 1 0 2 PolicyUnreadable, 1.2.0 0 3 3 0 PolicyUnreadable, 1.1.0 5 2 0 0 PolicyUnreadable", "it is gone"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s, set := s, policy.DefaultSettings()
+			set.MaxFailed = policy.Count(2)
+			tc.change(&s, &set)
+			out := planner.Show(s, set)
+			var got []string
+			for _, v := range out.Versions {
+				target := "yes"
+				if !v.Target.Allowed {
+					target = string(v.Target.Reason)
+					assert.Assert(t, strings.Contains(v.Target.Message.String(), tc.says), v.Target.Message)
+				}
+				if !v.Target.NotBefore.IsZero() {
+					target += " at " + v.Target.NotBefore.Format(time.RFC3339)
+				}
+				got = append(got, fmt.Sprintf("%s %d %d %d %d %s", v.Version, v.Nodes, v.Offered, v.Chosen, *v.Failed, target))
+				assert.Equal(t, v.Since, s.FirstSeen[v.Version])
+			}
+			assert.Equal(t, strings.Join(got, ", "), tc.want)
+			assert.Assert(t, planner.Plan(s, set).Versions == nil, "a pass makes none")
+		})
+	}
+}
+
+// TestAttackLists: what hosts list, and their locks and seeds, is shown and moves no decision (S9).
+func TestAttackLists(t *testing.T) {
+	nodes := func(changes ...change) []fleet.Node {
+		var all []fleet.Node
+		for i, c := range []change{func(*fleet.Node) {}, offered(v2), preparing, prepared, draining, busy, verifying(time.Minute), resetting, lost, paused} {
+			all = append(all, node(string(rune('a'+i)), append([]change{c}, changes...)...))
+		}
+		return all
+	}
+	lies := func(n *fleet.Node) {
+		n.Marks.Report.Offered, n.Marks.Report.VersionLock, n.Marks.Report.WaveSeed = "9.9.9,1.3.0,1.2.0", "9.9.9", "4294967295"
+	}
+	set := policy.DefaultSettings()
+	set.Versions.MinAge = time.Minute
+	honest, lied := planner.Plan(fleetOf(nodes(), "e"), set), planner.Plan(fleetOf(nodes(lies), "e"), set)
+	asJSON := func(p plan.Plan) string {
+		text, err := json.Marshal(p)
+		assert.NilError(t, err)
+		return string(text)
+	}
+	assert.Equal(t, asJSON(lied), asJSON(honest))
+	assert.DeepEqual(t, lied.Named, honest.Named)
+	assert.Equal(t, planner.Show(fleetOf(nodes(lies), "e"), set).Versions[0].Version, "9.9.9", "it is shown")
 }

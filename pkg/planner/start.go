@@ -40,7 +40,7 @@ func (p *planner) question(m *member, version string) *check.Start {
 	q := &check.Start{View: &m.View, Fleet: &p.now, Group: &m.group.Group, Version: &check.Version{Name: version},
 		Scopes: m.group.budgets, Away: m.away, OthersFirst: p.othersFirst}
 	if !m.Cycles() {
-		q.Version, q.GoesFirst = p.version(version), p.goesFirst(m, version)
+		q.Version, q.GoesFirst = p.version(m.Rules, version), p.goesFirst(m, version)
 	}
 	return q
 }

@@ -104,7 +104,7 @@ func (v *survey) join() {
 		g := v.groupOf(n)
 		m := member{group: g, View: lifecycle.View{
 			Node: n, Now: v.Now, Settings: &v.set, Rules: g.scope.Rules(), Slot: slot, Alone: n.Leaving == "" && v.staying == 1,
-			AutoLabels: v.set.AutoLabel || v.PolicyProblem != ""}}
+			NoPolicy: v.NoPolicy, AutoLabels: v.set.AutoLabel || v.PolicyProblem != ""}}
 		if v.wishes != nil {
 			m.Wish = v.wishes[i]
 		}

@@ -7,18 +7,27 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/planner/check"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
 
-// version says what the policy says of a version as a target.
-func (p *planner) version(version string) *check.Version {
-	v := p.versions[version]
+// aim is a version as the target of a group's nodes.
+type aim struct {
+	rules   *policy.Rules
+	version string
+}
+
+// version says what the policy says of a version as the target of nodes with these rules.
+func (p *planner) version(rules *policy.Rules, version string) *check.Version {
+	at := aim{rules, version}
+	v := p.versions[at]
 	if v == nil {
 		known := check.Known{Failed: p.failed[version], Limit: p.failedLimit(), Acknowledged: p.Acknowledged[version]}
 		seen := seenAs(version)
 		known.Since, known.Seen = p.FirstSeen[seen]
+		known.Named = p.names.count[seen] != nil
 		known.Witnessed = !known.Seen && p.witnessed(seen)
-		v = check.Judge(version, versionsOf(version, &p.set), known, p.Now)
-		p.versions[version] = v
+		v = check.Judge(version, versionsOf(version, &p.set, rules), known, p.Now)
+		p.versions[at] = v
 	}
 	return v
 }
@@ -106,7 +115,7 @@ func (p *planner) witnessed(version string) bool {
 	could := 0
 	for i := range p.members {
 		m := &p.members[i]
-		if c := marker.CompareVersions(version, m.OSVersion); m.Labelled() && m.Wish == nil && m.Leaving == "" && (c > 0 || c < 0 && p.set.Versions.Downgrade) {
+		if c := marker.CompareVersions(version, m.OSVersion); m.Labelled() && m.Wish == nil && m.Leaving == "" && (c > 0 || c < 0 && m.Rules.Versions.Downgrade) {
 			could++
 		}
 	}

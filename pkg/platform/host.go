@@ -7,8 +7,8 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/agent/next"
 )
 
-// Host is one machine that can be updated in place. Its methods send one request each (Observe: a few), wait for no
-// command to finish and never retry: the agent does that.
+// Host is one machine that can be updated in place. Its methods send one request each (Observe and SetLock: a few),
+// wait for no command to finish and never retry: the agent does that.
 type Host interface {
 	// Observe looks at the host. An error means that nothing is known: the host can't be reached, its answer can't be
 	// understood, or, with a *NoAPIError, it has no API to look with.
@@ -16,6 +16,10 @@ type Host interface {
 	// Start asks for one command. nil means that the host accepted it, not that it ended. A *RefusedError, a
 	// *NotStartedError or a *GoneError means that it certainly didn't start; after any other error it may have.
 	Start(ctx context.Context, c next.Command) error
+	// SetLock makes the setting version-lock the value, and changes no other, nor what other programs are about to change.
+	// id names the intent. nil means that the setting was accepted, not that it is in effect yet. After any error a look
+	// shows what became of it; a *RefusedError has the host's own words.
+	SetLock(ctx context.Context, id, value string) error
 }
 
 // RefusedError means that the host refused the command.

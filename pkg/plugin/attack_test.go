@@ -48,14 +48,14 @@ func (c *cluster) hostile() []string {
 func TestAttackTerminal(t *testing.T) {
 	c := newCluster(t)
 	names := c.hostile()
-	lines := []string{"check", "check -o json", "check -o yaml", "status", "status -o wide", "status -o json", "status -o yaml", "plan", "plan -o wide", "plan -o json", "plan -o yaml",
+	lines := []string{"check", "check -o json", "check -o yaml", "status", "status -o wide", "status -o json", "status -o yaml", "plan", "plan -o wide", "plan -o json", "plan -o yaml", "versions", "versions --all -o json", "versions --all -o yaml",
 		"clean --all --dry-run", "clean --all --dry-run --force unreadable", "acknowledge 9.9.9", "__complete acknowledge ", "__complete history ", "__complete status "}
 	for _, n := range names {
 		lines = append(lines, "history "+n, "history -o yaml "+n, "pause --reason x "+n, "retry --dry-run "+n, "resume --dry-run "+n)
 	}
 	c.leads(names[0])
 	c.configMap(kube.PolicyConfigMap, kube.PolicyKey, "version: 1\n")
-	c.leader = atNoon{c, names[0]}
+	c.leader = atNoon{c: c, node: names[0]}
 	for _, args := range lines {
 		got := c.run(strings.Split(args, " ")...)
 		assert.NilError(t, hostile.Obeyed(got.out), "%s", args)

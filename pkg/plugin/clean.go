@@ -22,9 +22,10 @@ const (
 	forceController = "controller"
 	forceRebooting  = "rebooting"
 	forceUnreadable = "unreadable"
+	forceLock       = "lock"
 )
 
-var forceWords = []string{forceController, forceRebooting, forceUnreadable}
+var forceWords = []string{forceController, forceRebooting, forceUnreadable, forceLock}
 
 type cleanOptions struct {
 	dryRun
@@ -55,7 +56,7 @@ func (p *plugin) cleanCommand() *cobra.Command {
 	c.Flags().BoolVar(&o.labels, "labels", false, "Take away what users have set for the operator too: the labels, paused and retry")
 	c.Flags().BoolVar(&o.state, "state", false, "With --all: delete also what the operator keeps in its namespace: "+strings.Join(stateNames(), ", "))
 	c.Flags().StringSliceVar(&o.force, "force", nil, "Any of: "+strings.Join(forceWords, ", ")+". Go on although a controller leads; "+
-		"clean also nodes whose reboot has begun; clean also nodes whose annotations can't be read")
+		"clean also nodes whose reboot has begun; clean also nodes whose annotations can't be read; forget what a host was locked to before")
 	_ = c.RegisterFlagCompletionFunc("force", cobra.FixedCompletions(forceWords, cobra.ShellCompDirectiveNoFileComp))
 	o.addTo(c)
 	return c

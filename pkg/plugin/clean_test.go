@@ -126,6 +126,28 @@ func TestClean(t *testing.T) {
 	}
 }
 
+// What a host was locked to before is not forgotten without a word: no command in the cluster puts it back (S5).
+func TestCleanLocked(t *testing.T) {
+	c := newCluster(t)
+	locked := func(l *marker.Lock, answer marker.State) marker.Marks {
+		m := at(marker.ActionStabilize, answer, time.Hour, v1, "")
+		m.Lock = l
+		return m
+	}
+	asked := marker.Lock{Want: "1.50.0", Before: "v1.49.0"}
+	c.left(host{name: "a", marks: locked(&asked, marker.StateReady)}, false)
+	c.left(host{name: "b", marks: locked(asked.Changed(asked.Before, true), "")}, false)
+	c.left(host{name: "c", marks: locked(asked.Changed(asked.Before, true), marker.StateReady)}, false)
+	got := c.run("clean", "--all")
+	const why = "left: its host may be locked to 1.50.0, which only a command there takes back: apiclient set updates.version-lock=v1.49.0; then give --force=lock\n"
+	assert.Equal(t, got.out, "node/a "+why+"node/b "+why+"node/c cleaned: 13 annotations removed\n")
+	assert.Equal(t, got.errs, "error: 2 of the nodes were left as they are\n")
+	got = c.run("clean", "a", "b", "--force=lock")
+	assert.Equal(t, got.status, 0, got.errs)
+	_, stands := c.get("a").Annotations[string(marker.KeyLock)]
+	assert.Assert(t, !stands)
+}
+
 // A reboot that has begun can't be taken back: the node is named and left, unless --force=rebooting is given.
 func TestCleanDuringReboot(t *testing.T) {
 	c := newCluster(t)
@@ -268,6 +290,6 @@ func TestCleanBadInput(t *testing.T) {
 	c.run("clean").fails(t, "name nodes, or give --all")
 	c.run("clean", "a", "--all").fails(t, "nodes and --all exclude each other: give one of them")
 	c.run("clean", "a", "--state").fails(t, "--state is of all nodes: give --all with it")
-	c.run("clean", "--all", "--force=yes").fails(t, `--force is "yes": give any of controller, rebooting, unreadable`)
+	c.run("clean", "--all", "--force=yes").fails(t, `--force is "yes": give any of controller, rebooting, unreadable, lock`)
 	c.run("clean", "nobody").fails(t, `node "nobody" not found`)
 }

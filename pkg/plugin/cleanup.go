@@ -44,6 +44,10 @@ func (o *cleanOptions) cleanup(n *corev1.Node) cleanup {
 	case len(v.Problems) == 0 && lifecycle.RebootBegun(&v) && !o.forced(forceRebooting):
 		return cleanup{node: n, left: fmt.Sprintf("its reboot has begun; clean it when it is back, or give --force=%s",
 			forceRebooting)}
+	case lifecycle.LockStands(&v) && !o.forced(forceLock):
+		l := v.Marks.Lock
+		return cleanup{node: n, left: fmt.Sprintf("its host may be locked to %s, which only a command there takes back: apiclient set updates.version-lock=%s; then give --force=%s",
+			l.Standing(), l.Before, forceLock)}
 	}
 	c := cleanup{node: n, change: lifecycle.Clean(&v)}
 	c.describe(&v)

@@ -37,6 +37,7 @@ func TestCompletion(t *testing.T) {
 		"pause --group w":          "workers",
 		"status -o ":               "wide json yaml",
 		"history -o ":              "json yaml",
+		"versions -o ":             "json yaml",
 		"acknowledge x --dry-run=": "none client server",
 		"pause --in-flight ":       "finish return",
 	} {

@@ -61,7 +61,7 @@ func TestDocs(t *testing.T) {
 		var b strings.Builder
 		b.WriteString("| kind | fields |\n|---|---|\n")
 		for _, v := range []any{
-			Check{}, preflight.Finding{}, StatusList{}, Status{}, WaitingFor{}, marker.Failure{}, Plan{}, plan.Step{}, plan.Decision{}, plan.Usage{}, plan.Group{}, plan.Window{}, plan.StoppedVersion{}, History{}, Attempt{}} {
+			Check{}, preflight.Finding{}, StatusList{}, Status{}, WaitingFor{}, marker.Failure{}, Plan{}, plan.Step{}, plan.Decision{}, plan.Usage{}, plan.Group{}, plan.Window{}, plan.StoppedVersion{}, VersionList{}, plan.Version{}, plan.Target{}, History{}, Attempt{}} {
 			of := reflect.TypeOf(v)
 			name := of.Name()
 			if _, is := of.FieldByName("printed"); !is {
@@ -133,7 +133,7 @@ func TestDocumentedRights(t *testing.T) {
 		got := c.runWith("version: 1\n", append(strings.Split(line, " "), "--as", looks)...)
 		assert.Assert(t, strings.HasSuffix(got.errs, "/controller-1 for its plan: address not allowed\n"), got.errs)
 	}
-	for _, line := range []string{"status", "history a", "__complete retry "} {
+	for _, line := range []string{"status", "versions", "history a", "__complete retry "} {
 		got := c.run(append(strings.Split(line, " "), "--as", looks)...)
 		if strings.HasPrefix(line, "__complete") {
 			got = c.run(append([]string{"__complete", "--as", looks}, strings.Split(line, " ")[1:]...)...)

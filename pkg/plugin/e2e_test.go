@@ -82,7 +82,7 @@ func TestE2ERefuses(t *testing.T) {
 func (c *cluster) plans() {
 	c.t.Helper()
 	c.configMap(kube.PolicyConfigMap, kube.PolicyKey, "version: 1\n")
-	c.leader = atNoon{c, "a"}
+	c.leader = atNoon{c: c, node: "a"}
 }
 
 // testRun is a run of the command beside a test that plays the operator.

@@ -76,13 +76,15 @@ func (c *cluster) fleet() {
 	c.slots()
 	c.configMap(kube.PolicyConfigMap, kube.PolicyKey, testPolicy)
 	c.leads("staged-last")
-	c.leader = atNoon{c, "staged-last"}
+	c.leader = atNoon{c: c, node: "staged-last"}
 }
 
 // atNoon plans at noon, by what stands in the cluster, as a leader would that runs on a node.
 type atNoon struct {
 	c    *cluster
 	node string
+	// seen is since when it knows versions.
+	seen map[string]time.Time
 }
 
 func (a atNoon) Plan(ctx context.Context) (plan.Plan, error) {
@@ -104,7 +106,7 @@ func (a atNoon) PlanBy(ctx context.Context, content []byte) (plan.Plan, error) {
 	if err != nil {
 		return plan.Plan{}, err
 	}
-	s := fleet.Snapshot{Now: noon, Nodes: objects.Views(), Slots: map[string]string{}}
+	s := fleet.Snapshot{Now: noon, Nodes: objects.Views(), Slots: map[string]string{}, FirstSeen: a.seen}
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
 		n.PassedOver, n.ControllerHere, n.Forecast = true, n.Name == a.node, &fleet.Forecast{At: noon}

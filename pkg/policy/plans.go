@@ -30,7 +30,7 @@ type Plan struct {
 	Effect marker.Effect `yaml:"effect" words:"none,restart,reboot" need:"give none, restart or reboot"`
 	// Drain is what becomes of the node's pods first; empty: what Drains says.
 	Drain marker.PlanDrain `yaml:"drain" words:"true,cordon,false"`
-	// Versions are those that the plan's nodes may go to. Hold is empty: the target takes its place.
+	// Versions are those that the plan's nodes may go to.
 	Versions Versions `yaml:"versions"`
 	// MaxMinorSkip is by how many minor versions one step may go up; 0 is no limit.
 	MaxMinorSkip int `yaml:"maxMinorSkip"`
@@ -233,10 +233,6 @@ func (t PlanTarget) validate(m *mistakes, proof marker.Proof) {
 // validateVersions looks at what the plan's versions rest on, beside themselves.
 func (p *Plan) validateVersions(m *mistakes) {
 	v := p.Versions
-	if v.Hold != "" {
-		m.add("versions.hold", "is %q, but a plan has a target: take it out, and give target.version", v.Hold)
-	}
-	v.Hold = ""
 	v.validate(m)
 	version := bare(p.Target.Version)
 	switch {

@@ -73,7 +73,6 @@ func TestMistakesOfPlans(t *testing.T) {
 		{"a drain that there isn't", func(k, _ *policy.Plan) { k.Drain = "cordn" }, `plans[0].drain is "cordn": give one of [true cordon false]; the nearest is cordon`, nil},
 		{"a restart in service", func(k, _ *policy.Plan) { k.Drain = marker.DrainNothing }, "plans[0].drain is false, but the effect is restart: give true or cordon", []string{"plans[0].effect"}},
 		{"a reboot in service", func(_, c *policy.Plan) { c.Effect, c.Drain = marker.EffectReboot, marker.DrainNothing }, "plans[1].drain is false, but the effect is reboot", []string{"plans[1].effect"}},
-		{"a version to hold", func(k, _ *policy.Plan) { k.Versions.Hold = "latest" }, `plans[0].versions.hold is "latest", but a plan has a target: take it out, and give target.version`, nil},
 		{"an age back in time", func(k, _ *policy.Plan) { k.Versions.MinAge = -1 }, "plans[0].versions.minAge is -1ns: give 0 or more", nil},
 		{"a target that is denied", func(k, _ *policy.Plan) { k.Versions.Deny = odd{"1.36.3+k3s1"} }, "plans[0].target.version is v1.36.3+k3s1, which versions.deny denies", []string{"plans[0].versions.deny"}},
 		{"a target that isn't allowed", func(k, _ *policy.Plan) { k.Versions.Allow = odd{"1.36.4"} }, "plans[0].target.version is v1.36.3+k3s1, which versions.allow does not allow", []string{"plans[0].versions.allow"}},

@@ -25,8 +25,6 @@ type Settings struct {
 	CountUnavailable bool `yaml:"countUnavailable"`
 	// IgnoreAfter is how long they do. Default 1 h.
 	IgnoreAfter time.Duration `yaml:"ignoreAfter"`
-	// Versions are those that nodes may go to.
-	Versions Versions `yaml:"versions"`
 	// Plans are what is run on nodes with the label value plan, in this order on each node.
 	Plans []Plan `yaml:"plans"`
 	// MaxFailed is on how many nodes a version may fail, or on which share of the fleet, before nothing starts
@@ -64,6 +62,8 @@ type Rules struct {
 	Topology []Topology `yaml:"topology"`
 	// Pause is why nothing starts; nil if something may.
 	Pause *Pause `yaml:"pause"`
+	// Versions are those that nodes may go to.
+	Versions HostVersions `yaml:"versions"`
 	// Calendar is when nodes may be taken out of service; an empty one is always.
 	Calendar window.Calendar `yaml:",inline"`
 	// FitWindow: nothing starts that can't end within the window, by how long the fleet's updates took so far.
@@ -239,7 +239,6 @@ func (s Settings) Mistakes() []Mistake {
 	if s.PauseAfterUncordon < 0 {
 		m.add("pauseAfterUncordon", "is %s: give 0 or more", s.PauseAfterUncordon)
 	}
-	s.Versions.validate(&m)
 	s.validatePlans(&m)
 	s.Alerts.validate(&m)
 	s.Notify.validate(&m)
@@ -259,6 +258,7 @@ func (r Rules) validate(m *mistakes) {
 	if r.Soak < 0 {
 		m.add("soak", "is %s: give 0 or more", r.Soak)
 	}
+	r.Versions.validate(m)
 	m.positive("drain.timeout", r.Drain)
 	if r.Balancers.Wait < 0 || r.Drain > 0 && r.Balancers.Wait >= r.Drain {
 		m.add("loadBalancers.wait", "is %s: give 0 or more, and less than drain.timeout, which is %s and counts from the cordon too",

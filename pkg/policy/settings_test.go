@@ -77,6 +77,9 @@ func TestSettings(t *testing.T) {
 		{"a version to hold that isn't one", func(s *policy.Settings) { s.Versions.Hold = "latest" }, `versions.hold is "latest"`, nil},
 		{"a version to hold that is denied", func(s *policy.Settings) { s.Versions.Hold, s.Versions.Deny = "1.2.3", odd{"1.2.3"} }, "versions.hold is 1.2.3, which versions.deny", []string{"versions.deny"}},
 		{"a version to hold that isn't allowed", func(s *policy.Settings) { s.Versions.Hold, s.Versions.Allow = "1.2.3", odd{"1.2.4"} }, "versions.hold is 1.2.3, which versions.allow", []string{"versions.allow"}},
+		{"a version to pin that isn't one", func(s *policy.Settings) { s.Versions.Pin = "latest" }, `versions.pin is "latest"`, nil},
+		{"a version to pin that is denied", func(s *policy.Settings) { s.Versions.Pin, s.Versions.Deny = "1.2.3", odd{"1.2.3"} }, "versions.pin is 1.2.3, which versions.deny", []string{"versions.deny"}},
+		{"a pin beside a hold", func(s *policy.Settings) { s.Versions.Pin, s.Versions.Hold = "1.2.3", "1.2.4" }, "versions.pin is 1.2.3 beside versions.hold, which is 1.2.4: give one of them", []string{"versions.hold"}},
 		{"an age back in time", func(s *policy.Settings) { s.Versions.MinAge = -1 }, "versions.minAge is -1ns", nil},
 		{"a group without a name", groups(policy.Group{}), "groups[0].name is missing", nil},
 		{"two groups of one name", groups(policy.Group{Name: "a"}, policy.Group{Name: "a"}), `groups[1].name is "a", as is groups[0].name`, nil},
@@ -124,7 +127,7 @@ func TestSettingsAtTheirEdges(t *testing.T) {
 	s.Hooks.AfterDrain = []policy.Hook{{Name: "h", Annotation: strings.Repeat("e", 253) + "/" + strings.Repeat("Z", 63), Timeout: 1}}
 	s.Hooks.BeforeUncordon = []policy.Hook{{Name: "h", Annotation: "0-.z/9_.-", Timeout: 1}}
 	s.Topology = []policy.Topology{{Key: "zone", MaxDomains: 0}}
-	s.Versions = policy.Versions{Hold: "1.2.3", Allow: odd{"1.2.3"}, Deny: odd{"1.2.4"}, MinAge: 0}
+	s.Versions = policy.HostVersions{Hold: "1.2.3", Versions: policy.Versions{Allow: odd{"1.2.3"}, Deny: odd{"1.2.4"}}}
 	for _, url := range []string{"http://a", "https://a"} {
 		s.Alerts = policy.Alerts{URL: url, Query: "up"}
 		s.Groups = []policy.Group{{Name: "a", Rules: s.Rules}, {Name: "b", Rules: s.Rules, After: []string{"a"}, AfterSoak: 0}, {Name: "c", Rules: s.Rules, After: []string{"b", "a"}}}

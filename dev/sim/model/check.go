@@ -80,6 +80,8 @@ func mayCommand(c *column, v next.View, command next.Command) string {
 		if a := v.Intent.Action; a != marker.ActionResetState && a != marker.ActionPrepareUpdate {
 			return "S3: deactivate without an intent that asks for it"
 		}
+	case next.CommandLock:
+		return "S5: a lock, which nothing here wishes for"
 	case next.CommandRefresh:
 	}
 	return ""

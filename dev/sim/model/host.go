@@ -63,7 +63,7 @@ func (h *host) start(c next.Command, id string) next.Result {
 		allowed = h.state == next.HostStaged
 	case next.CommandDeactivate:
 		allowed = h.state == next.HostReady
-	case next.CommandRefresh, next.CommandReboot:
+	case next.CommandRefresh, next.CommandReboot, next.CommandLock:
 	}
 	if !allowed {
 		return refused(next.RefusedState)
@@ -102,8 +102,8 @@ func (h *host) finish(well bool) {
 		h.state = next.HostReady
 	case next.CommandDeactivate:
 		h.state = next.HostStaged
-	case next.CommandReboot:
-		// It isn't done before the host goes down.
+	case next.CommandReboot, next.CommandLock:
+		// It isn't done before the host goes down, and a lock is no command of the host's.
 	}
 }
 

@@ -1,11 +1,13 @@
 package next
 
 import (
+	"cmp"
+
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 )
 
 // FactsOf returns the report with the facts that the host shows. The last report's offer stays while the host shows
-// none, so that a failed refresh doesn't withdraw an update.
+// none, so that a failed refresh doesn't withdraw an update; so does what else the host doesn't say now.
 func FactsOf(v View, operatorVersion string) marker.Report {
 	r, h := v.Report, v.Host
 	r.ActivatedID = activatedID(v)
@@ -21,6 +23,8 @@ func FactsOf(v View, operatorVersion string) marker.Report {
 	if r.Available == h.Version {
 		r.Available = ""
 	}
+	r.Offered = cmp.Or(h.Offered, r.Offered)
+	r.VersionLock, r.WaveSeed = cmp.Or(h.VersionLock, r.VersionLock), cmp.Or(h.WaveSeed, r.WaveSeed)
 	return r
 }
 

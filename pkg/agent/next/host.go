@@ -1,6 +1,10 @@
 package next
 
-import "time"
+import (
+	"time"
+
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
+)
 
 // HostState is the state of the host's update as the host names it: one of the four of the Update API
 // (core-kit sources/api/thar-be-updates, UpdateState), or HostUninitialized.
@@ -28,6 +32,9 @@ const (
 	CommandActivate   Command = "activate"
 	CommandDeactivate Command = "deactivate"
 	CommandReboot     Command = "reboot"
+	// CommandLock makes the setting version-lock a value. Unlike the others it is over with its answer, and leaves no
+	// record.
+	CommandLock Command = "lock"
 )
 
 // Host is what one look at a host found, all of it read within one observation.
@@ -38,7 +45,7 @@ type Host struct {
 	Version string
 	// Variant and Arch name the image, for display.
 	Variant, Arch string
-	// Locked: a command is running (423). State, Chosen, Staged and Last are then unknown and zero.
+	// Locked: a command is running (423). What follows is then unknown and zero.
 	Locked bool
 	// State is as the host names it.
 	State HostState
@@ -53,6 +60,10 @@ type Host struct {
 	// Staged is the version that the host recorded for its inactive set; empty when there is none.
 	// The record can be wrong; Last.Started is what was really written.
 	Staged string
+	// Offered is what the host lists, of its last look in this boot that found anything; empty if there was none.
+	Offered marker.Offers
+	// VersionLock and WaveSeed are settings, as they stand; empty if the host doesn't say them.
+	VersionLock, WaveSeed string
 	// ForeignBoot: the running set is not the next to boot although State is not HostReady, so another set was activated
 	// outside the Update API.
 	ForeignBoot bool

@@ -41,6 +41,7 @@ type Memory struct {
 
 	lockedSince time.Time
 	unsupported string
+	locking     Locking
 }
 
 // NewMemory returns the memory of a process that starts now.
@@ -135,6 +136,9 @@ func askedOf(v View, now time.Time, c Command) Asked {
 // Sent notes the result of c, which was sent at now; after a refresh, refreshEvery is the interval until the next.
 func (m *Memory) Sent(v View, now time.Time, c Command, r Result, refreshEvery time.Duration) {
 	switch {
+	case c == CommandLock:
+		m.sentLock(v, r)
+		return
 	case c == CommandReboot:
 		// A reboot counts as asked for already, unless the host certainly did not receive it: then it is sent again.
 		if r.Delivery == NotDelivered {
@@ -218,5 +222,7 @@ func (m Memory) In(t Terms) Memory {
 	m.affirmed, m.attempt.id = t.ID(m.affirmed), t.ID(m.attempt.id)
 	m.attempt.count = min(m.attempt.count, tries)
 	m.refreshFailures = min(m.refreshFailures, refreshDoublings)
+	m.locking.ID, m.locking.Since, m.locking.Before = t.ID(m.locking.ID), t.Moment(m.locking.Since), t.Timestamp(m.locking.Before)
+	m.locking.Tries = min(m.locking.Tries, tries)
 	return m
 }

@@ -234,6 +234,9 @@ func TestMemoryInTerms(t *testing.T) {
 		}
 		p.ask(next.CommandPrepare, next.Delivered, "", "")
 		p.Affirm(intent)
+		v := p.view()
+		p.Wish(&v, &marker.Lock{Want: v.Host.VersionLock})
+		p.Sent(v, p.now, next.CommandLock, next.Result{Delivery: next.Delivered}, time.Hour)
 		p.look(looks)
 		p.host.Locked, p.now = true, began.Add(time.Hour)
 		p.look(1)

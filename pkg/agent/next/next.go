@@ -48,6 +48,8 @@ const (
 type Step struct {
 	Kind    StepKind
 	Command Command
+	// Lock is the value of the setting, with CommandLock.
+	Lock    string
 	State   marker.State
 	Reason  marker.ReportReason
 	Message string
@@ -61,6 +63,8 @@ type View struct {
 	// Report is the agent's own last report, as the Node has it.
 	Report marker.Report
 	Host   Host
+	// Lock is the wish to lock the host; nil if there is none: see Memory.Wish.
+	Lock *marker.Lock
 
 	// Asked and all that follow are what the process remembers: see Memory.
 	Asked Asked
@@ -74,6 +78,8 @@ type View struct {
 	RefreshEvery time.Duration
 	// LockedSince is since when the host has been locked without a break; zero if it isn't locked.
 	LockedSince time.Time
+	// Locking is what it remembers of that wish.
+	Locking Locking
 	// Unsupported is why the host can't update in place; empty if it hasn't refused to.
 	Unsupported string
 }

@@ -543,6 +543,16 @@ func TestFactsOf(t *testing.T) {
 	}
 }
 
+// What a host lists and its settings are reported as they are, and stay as they were where it says nothing of them:
+// while a command runs, after a boot, and with its data store locked down (F26).
+func TestFactsOfSettings(t *testing.T) {
+	last := marker.Report{Offered: "1.27.0,1.26.1", VersionLock: "latest", WaveSeed: "7"}
+	r := next.FactsOf(next.View{Report: last, Host: next.Host{BootID: "b5", Version: v1, Locked: true}}, "build")
+	assert.Assert(t, r.Offered == last.Offered && r.VersionLock == "latest" && r.WaveSeed == "7", "%+v", r)
+	r = next.FactsOf(next.View{Report: last, Host: next.Host{BootID: "b5", Version: v1, Offered: "1.28.0,1.27.0,more", VersionLock: "v1.27.0", WaveSeed: "0"}}, "build")
+	assert.Assert(t, r.Offered == "1.28.0,1.27.0,more" && r.VersionLock == "v1.27.0" && r.WaveSeed == "0", "%+v", r)
+}
+
 // The report remembers, over the boot that follows, that the target was activated for the intent to reboot, and nothing
 // else does: a host that comes back without it was rolled back, or never got that far (S10).
 func TestActivatedIsRemembered(t *testing.T) {

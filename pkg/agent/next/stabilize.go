@@ -22,8 +22,8 @@ func stabilize(v View, answer marker.State) Step {
 		if step := locked(v, answer); step.Kind == StepReport {
 			return step
 		}
-		// An intent without an answer doesn't wait for the next refresh: the lock ends before that.
-		if step := keepFresh(v); step.Kind != StepRest || answer != marker.StateNone {
+		// An intent that isn't answered doesn't wait for the next refresh: the lock ends before that.
+		if step := keepFresh(v); step.Kind != StepRest || answer != marker.StateNone && answer != marker.StateBusy {
 			return step
 		}
 		return wait(pollLocked)
@@ -38,11 +38,14 @@ func stabilize(v View, answer marker.State) Step {
 	if step, ok := settle(v, CommandRefresh); ok {
 		return step
 	}
+	if step, ok := lock(v, answer); ok {
+		return step
+	}
 	if why := refreshProblem(v); why != "" {
 		return once(v, report(marker.StateError, "%s", why))
 	}
 	if answer != marker.StateReady {
-		return report(marker.StateReady, "")
+		return report(marker.StateReady, "").because(lockStood(v, answer))
 	}
 	return keepFresh(v)
 }

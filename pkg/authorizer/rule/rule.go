@@ -38,7 +38,8 @@ type Write struct {
 //     counts as a changed answer, so that it is judged against the present Node.
 //  7. An answer names the present intent, which must be readable. Answer and facts together can be read back.
 //  8. `busy` begins an intent: only if its answer was nothing or `busy` before, not after intent-until, not on a paused
-//     node, and for a reboot only while the node is cordoned and in the boot of reboot-from.
+//     node, and for a reboot only while the node is cordoned and in the boot of reboot-from. On a paused node a
+//     `stabilize` may begin that gives the host's lock back; none begins under a lock that can't be read.
 //  9. `ready` doesn't contradict the report's facts: after a reboot the boot ID must differ from reboot-from;
 //     after an `error` on a prepare, the host must run the target.
 //  10. `error` has a message.
@@ -180,7 +181,13 @@ func judgeBusy(w Write, i marker.Intent, report marker.Report) *Refusal {
 	if !w.Now.Before(i.Until) {
 		return Refuse(ReasonUntil, "intent %q may not begin after %s", i.ID, i.Until.UTC().Format(time.RFC3339))
 	}
-	if _, paused := w.Live.Annotations[string(marker.KeyPaused)]; paused {
+	var lock *marker.Lock
+	if i.Action == marker.ActionStabilize {
+		if lock, problems = marker.DecodeLock(w.Live.Annotations); len(problems) > 0 {
+			return Refuse(ReasonIntent, "the node's lock can't be read: annotation %s", problems[0])
+		}
+	}
+	if _, paused := w.Live.Annotations[string(marker.KeyPaused)]; paused && (lock == nil || !lock.GiveBack) {
 		return Refuse(ReasonPaused, "the node is paused")
 	}
 	plan, problems := marker.DecodePlan(w.Live.Annotations)

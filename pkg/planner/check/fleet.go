@@ -31,12 +31,20 @@ func Stopped(s *fleet.Snapshot, overdue, maxLost int) plan.Refusal {
 	case s.SlotsProblem != "":
 		return plan.Refusal{Reason: plan.ReasonStateUnreadable, Message: plan.Text(s.SlotsProblem), Again: s.Now.Add(stateAgain)}
 	case s.NoPolicy:
-		return plan.Refuse(plan.ReasonPolicyUnreadable, plan.Messagef("there is no policy to go by: %s", s.PolicyProblem).Dated())
+		return NoPolicy(s)
 	case overdue > maxLost:
 		return plan.Refuse(plan.ReasonTooManyLost, plan.Messagef(
 			"%d nodes are Lost, more than %d: nothing starts until they are back, deleted, or unlabelled", overdue, maxLost).Dated())
 	}
 	return plan.Refusal{}
+}
+
+// NoPolicy says why nothing may start where no policy is in force.
+func NoPolicy(s *fleet.Snapshot) plan.Refusal {
+	if !s.NoPolicy {
+		return plan.Refusal{}
+	}
+	return plan.Refuse(plan.ReasonPolicyUnreadable, plan.Messagef("there is no policy to go by: %s", s.PolicyProblem).Dated())
 }
 
 // Ungrouped says why nothing may start on a node that no group chooses.

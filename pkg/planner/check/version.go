@@ -21,8 +21,8 @@ type Known struct {
 	// Seen: it was known before now, since then.
 	Seen  bool
 	Since time.Time
-	// Witnessed: enough nodes name it for its age to begin.
-	Witnessed bool
+	// Named: a node names it. Witnessed: enough nodes do for its age to begin.
+	Named, Witnessed bool
 	// Failed is on how many nodes it failed, and Limit from how many on nothing starts for it.
 	Failed, Limit int
 	// Acknowledged: an administrator lets it go on all the same.
@@ -30,11 +30,11 @@ type Known struct {
 }
 
 // Judge says what the policy says of a version.
-func Judge(version string, r *policy.Versions, k Known, now time.Time) *Version {
+func Judge(version string, r *policy.HostVersions, k Known, now time.Time) *Version {
 	return &Version{Name: version, Denied: denied(version, r, k), Young: young(version, r.MinAge, k, now)}
 }
 
-func denied(version string, r *policy.Versions, k Known) plan.Refusal {
+func denied(version string, r *policy.HostVersions, k Known) plan.Refusal {
 	ranged := version
 	if target := marker.PlanTargetOf(version); target != "" {
 		ranged = strings.TrimPrefix(target, "v")
@@ -44,8 +44,8 @@ func denied(version string, r *policy.Versions, k Known) plan.Refusal {
 		return plan.Refuse(plan.ReasonVersionDenied, plan.Messagef("the policy denies %s: versions.deny has %s", version, r.Deny))
 	case r.Allow != nil && !r.Allow.Contains(ranged):
 		return plan.Refuse(plan.ReasonVersionDenied, plan.Messagef("the policy does not allow %s: versions.allow has %s", version, r.Allow))
-	case r.Hold != "" && marker.CompareVersions(version, r.Hold) != 0:
-		return plan.Refuse(plan.ReasonHeldAtVersion, plan.Messagef("the policy holds the fleet at %s, and %s is offered", r.Hold, version))
+	case r.Only() != "" && marker.CompareVersions(version, r.Only()) != 0:
+		return plan.Refuse(plan.ReasonHeldAtVersion, plan.Messagef("the policy holds the fleet at %s, and %s is offered", r.Only(), version))
 	case k.Failed >= k.Limit && !k.Acknowledged:
 		return plan.Refuse(plan.ReasonVersionStopped, Stop(version, k.Failed, k.Limit))
 	}
@@ -66,6 +66,10 @@ func Stop(version string, failed, limit int) plan.Message {
 func young(version string, minAge time.Duration, k Known, now time.Time) plan.Refusal {
 	if minAge == 0 {
 		return plan.Refusal{}
+	}
+	if !k.Seen && !k.Named {
+		return plan.Refuse(plan.ReasonVersionTooNew, plan.Messagef(
+			"no node would go to %s or runs it: its minimum age of %s begins when two nodes do", version, minAge))
 	}
 	if !k.Seen && !k.Witnessed {
 		return plan.Refuse(plan.ReasonVersionTooNew, plan.Messagef(

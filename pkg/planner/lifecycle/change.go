@@ -53,6 +53,11 @@ func (v *View) begin(a marker.Action, until time.Duration, waiting plan.Reason, 
 	i.Time = v.Now.Truncate(time.Second)
 	i.Until = i.Time.Add(until)
 	i.Template = ""
+	if l := c.Marks.Lock; l != nil && a == marker.ActionStabilize {
+		// The wish is another intent's now, whose agent may find the host locked by this one.
+		c.Marks.Lock = l.Changed(l.Want, l.GiveBack)
+		c.Marks.Lock.Failures = l.Failures
+	}
 	c.wait(waiting, message)
 	return c
 }
@@ -82,6 +87,7 @@ func (v *View) leave(undo bool) *change {
 	}
 	// Else it would stand for another attempt once the label is there again.
 	c.DropCycle = v.Marks.Cycle != ""
+	c.unlock()
 	c.Marks = marker.Marks{}
 	c.RemoveAll = true
 	return c

@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 )
 
@@ -15,6 +16,12 @@ func leaving(in *Input) Next {
 			next.Again = lost.again
 			return next
 		}
+	}
+	if in.Marks.Lock != nil {
+		return in.leaveLocked()
+	}
+	if _, stands := in.Labels[string(marker.KeyLocked)]; stands && !in.Labelled() {
+		return in.unlocked()
 	}
 	if !in.Disrupted() && !in.Slot && in.AgentPod && !in.Labelled() {
 		return in.stay(plan.ReasonLabelRemoved, plan.Messagef("the label is gone; the agent's pod has not left yet"))

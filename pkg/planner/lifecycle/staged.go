@@ -12,7 +12,7 @@ import (
 )
 
 // staged is the next step of a staged node.
-func staged(in *Input) Next { return first(in, unstage, stagedRefused, wantDisruption) }
+func staged(in *Input) Next { return first(in, pinChanged, unstage, stagedRefused, wantDisruption) }
 
 // unstage ends an attempt that has nothing to go to.
 func unstage(in *Input) Next {

@@ -29,7 +29,7 @@ func (v *View) stage() Next {
 
 // staging is the next step of a node whose agent is asked to stage, or to confirm what is staged.
 func staging(in *Input) Next {
-	return first(in, fence, stagingEnded, stagingOverdue, awaitStaging)
+	return first(in, fence, pinChanged, stagingEnded, stagingOverdue, awaitStaging)
 }
 
 // stagingEnded ends an attempt that its agent, its host or its user ended.

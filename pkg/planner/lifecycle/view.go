@@ -24,6 +24,8 @@ type View struct {
 	Wish *Wish
 	// Alone: it is the only node of its cluster, but for those that are on their way out.
 	Alone bool
+	// NoPolicy: no policy is in force, so it isn't known what hosts are to be locked to.
+	NoPolicy bool
 	// AutoLabels: the policy has the controller label nodes, or it isn't known whether it does.
 	AutoLabels bool
 }

@@ -12,7 +12,7 @@ import (
 
 // waiting is the next step of a node that nothing is asked of but its facts.
 func waiting(in *Input) Next {
-	return first(in, fence, correctClock, noCycleOfPlans, unfit, upToDate, early, wantStaging)
+	return first(in, fence, correctClock, noCycleOfPlans, locked, unfit, upToDate, early, wantStaging)
 }
 
 // correctClock cuts a wait that a clock which ran ahead wrote far into the future.
@@ -70,6 +70,9 @@ func agentError(v *View) plan.Refusal {
 	}
 	message := v.Marks.Report.Message
 	switch v.Marks.Report.Reason {
+	case marker.ReasonLockFailed:
+		// The rule of locks lets it pass where the host chooses the pin by itself.
+		return plan.Refusal{}
 	case marker.ReasonUnrequestedActivation:
 		return plan.Refuse(plan.ReasonAnotherUpdater, plan.Messagef(
 			"%s; if it was this operator's, before the Node was made anew or its label taken off, the annotation %s undoes it", message, marker.KeyRetry))
@@ -84,7 +87,8 @@ func agentError(v *View) plan.Refusal {
 }
 
 func unreported(v *View) plan.Refusal {
-	if r := &v.Marks.Report; v.answer() == marker.StateReady && r.Current != "" && r.Protocol >= 1 {
+	answered := v.answer() == marker.StateReady || v.says(marker.StateError, marker.ReasonLockFailed)
+	if r := &v.Marks.Report; answered && r.Current != "" && r.Protocol >= 1 {
 		return plan.Refusal{}
 	}
 	return plan.Refuse(plan.ReasonAgentNotReady, plan.Messagef("the agent has not reported on its host yet"))
@@ -107,7 +111,7 @@ func (v *View) offered() bool {
 
 // heldAtVersion is why a node waits for a version that is not offered to it yet.
 func heldAtVersion(v *View) plan.Refusal {
-	current, hold := v.Marks.Report.Current, v.Settings.Versions.Hold
+	current, hold := v.Marks.Report.Current, v.Rules.Versions.Only()
 	if v.Wish != nil || v.offered() || v.wantsCycle() || hold == "" || marker.CompareVersions(current, hold) >= 0 {
 		return plan.Refusal{}
 	}
@@ -122,7 +126,7 @@ func (v *View) Lower(version string) plan.Refusal {
 	if v.Wish != nil {
 		return v.planLower(version)
 	}
-	if v.Settings.Versions.Downgrade || marker.CompareVersions(version, current) >= 0 {
+	if v.Rules.Versions.Downgrade || marker.CompareVersions(version, current) >= 0 {
 		return plan.Refusal{}
 	}
 	return plan.Refuse(plan.ReasonLowerVersionOffered,
@@ -133,7 +137,8 @@ func (v *View) Lower(version string) plan.Refusal {
 func backingOff(v *View) plan.Refusal {
 	f, offered := v.Marks.Failure, v.Marks.Report.Available
 	if f == nil || v.wantsCycle() || !v.Now.Before(f.RetryAfter) || !slices.ContainsFunc(f.Versions, func(failed string) bool {
-		return offered == failed || v.Wish == nil && marker.CompareVersions(offered, failed) <= 0
+		// What failed says nothing of a lower version that the policy wants in its place.
+		return offered == failed || v.Wish == nil && v.pin() == "" && marker.CompareVersions(offered, failed) <= 0
 	}) {
 		return plan.Refusal{}
 	}

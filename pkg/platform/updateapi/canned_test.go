@@ -92,7 +92,7 @@ func TestCannedStatus(t *testing.T) {
 		{name: "a refresh that named no release", status: 200, body: `{"update_state":"Idle","available_updates":[],"chosen_update":null,"most_recent_command":{"cmd_type":"refresh","cmd_status":"Success","timestamp":"t"}}`,
 			want: next.Host{State: next.HostIdle, SawNothing: true, Last: next.LastCommand{Command: next.CommandRefresh, Success: true, Timestamp: "t"}}},
 		{name: "a refresh that named what runs alone", status: 200, body: `{"update_state":"Idle","available_updates":["1.0.0"],"chosen_update":null,"most_recent_command":{"cmd_type":"refresh","cmd_status":"Success","timestamp":"t"}}`,
-			want: next.Host{State: next.HostIdle, Last: next.LastCommand{Command: next.CommandRefresh, Success: true, Timestamp: "t"}}},
+			want: next.Host{Offered: "1.0.0", State: next.HostIdle, Last: next.LastCommand{Command: next.CommandRefresh, Success: true, Timestamp: "t"}}},
 		{name: "foreign boot", status: 200, body: `{"update_state":"Idle","active_partition":{"image":{"version":"1.0.0"},"next_to_boot":false}}`,
 			want: next.Host{State: next.HostIdle, ForeignBoot: true}},
 		{name: "own boot", status: 200, body: `{"update_state":"Ready","active_partition":{"image":{"version":"1.0.0"},"next_to_boot":false}}`,
@@ -204,6 +204,18 @@ func TestCannedStart(t *testing.T) {
 			assert.Assert(t, errors.As(err, &refused), "%v", err)
 			assert.DeepEqual(t, refused, &platform.RefusedError{Command: c.command, Why: c.want, Body: strings.TrimSpace(c.body)})
 		})
+	}
+}
+
+// A setting that isn't as it should be is not known, and hinders no other.
+func TestCannedSettings(t *testing.T) {
+	for body, want := range map[string]string{
+		`{}`: " ", `null`: " ", `<html>`: " ", `{"updates":{}}`: " ", `{"updates":{"seed":7}}`: " 7", `{"updates":{"version-lock":"1.2.3"}}`: "1.2.3 ",
+		`{"updates":{"version-lock":"newest","seed":-1}}`: " ", `{"updates":{"version-lock":7,"seed":7}}`: " ", `{"updates":{"seed":1e3}}`: " ",
+		`{"updates":{"version-lock":"1.2.3\u001b[2J"}}`: " ",
+	} {
+		lock, seed := decodeSettings([]byte(body))
+		assert.Equal(t, lock+" "+seed, want, body)
 	}
 }
 

@@ -97,6 +97,7 @@ func decodeStatus(body []byte) (next.Host, error) {
 			return next.Host{}, errors.WithMessage(err, "available_updates")
 		}
 	}
+	h.Offered = marker.OffersOf(s.Available)
 	if s.Chosen != nil {
 		if err := checkVersion(s.Chosen.Version); err != nil {
 			return next.Host{}, errors.WithMessage(err, "chosen_update")
@@ -119,6 +120,29 @@ func decodeStatus(body []byte) (next.Host, error) {
 	h.ChosenKnown = refreshed && h.State != next.HostIdle
 	h.SawNothing = refreshed && h.State == next.HostIdle && len(s.Available) == 0
 	return h, nil
+}
+
+// settings is the body of GET /settings, as far as it is asked for. A setting that isn't there is left out.
+type settings struct {
+	Updates struct {
+		VersionLock string       `json:"version-lock"`
+		Seed        *json.Number `json:"seed"`
+	} `json:"updates"`
+}
+
+// decodeSettings reads the body of GET /settings. What isn't as it should be is not known.
+func decodeSettings(body []byte) (lock, seed string) {
+	var s settings
+	if decode(body, &s) != nil {
+		return "", ""
+	}
+	if marker.ValidLock(s.Updates.VersionLock) {
+		lock = s.Updates.VersionLock
+	}
+	if n := s.Updates.Seed; n != nil && marker.ValidSeed(n.String()) {
+		seed = n.String()
+	}
+	return lock, seed
 }
 
 // decodeCutStatus reads the beginning of a status that is too long because a command printed megabytes. The command's

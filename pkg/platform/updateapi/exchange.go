@@ -1,6 +1,7 @@
 package updateapi
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"net"
@@ -30,12 +31,20 @@ func (a answer) empty() bool { return strings.TrimSpace(string(a.body)) == "" }
 
 // exchange sends one request without a body and reads the answer, within the timeout.
 func (c *Client) exchange(ctx context.Context, method, path string) (answer, error) {
+	return c.exchangeBody(ctx, method, path, nil)
+}
+
+// exchangeBody is exchange for a request whose body is JSON, or nil for none.
+func (c *Client) exchangeBody(ctx context.Context, method, path string, body []byte) (answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	what := strings.ToLower(method) + " " + path
-	req, err := http.NewRequestWithContext(ctx, method, "http://localhost"+path, nil)
+	req, err := http.NewRequestWithContext(ctx, method, "http://localhost"+path, bytes.NewReader(body))
 	if err != nil {
 		return answer{}, errors.Wrap(err, what)
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
@@ -45,11 +54,11 @@ func (c *Client) exchange(ctx context.Context, method, path string) (answer, err
 	if resp.StatusCode == http.StatusNoContent {
 		return answer{status: resp.StatusCode}, nil
 	}
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxBody+1))
+	got, err := io.ReadAll(io.LimitReader(resp.Body, maxBody+1))
 	if err != nil {
 		return answer{}, errors.Wrapf(err, "%s: read the body of the %d answer", what, resp.StatusCode)
 	}
-	return answer{status: resp.StatusCode, body: body[:min(len(body), maxBody)], cut: len(body) > maxBody}, nil
+	return answer{status: resp.StatusCode, body: got[:min(len(got), maxBody)], cut: len(got) > maxBody}, nil
 }
 
 // failed returns the error of a connection that failed, by its remedy.

@@ -129,6 +129,8 @@ func FuzzObserve(f *testing.F) {
 		{200, 200, `{"version_id":"1.2.99999999999999999999"}`, refreshed, id},
 		{200, 200, `{"version_id":` + strings.Repeat("1", 2000) + `}`, refreshed, id},
 		{200, 200, goodOS, `{"update_state":` + strings.Repeat("1", 2000) + `}`, id},
+		{200, 200, strings.Replace(goodOS, "{", `{"updates":{"version-lock":"v1.26.1","seed":7},`, 1), staged, id},
+		{200, 200, strings.Replace(goodOS, "{", `{"updates":{"version-lock":"x","seed":-7},`, 1), staged, id},
 		{200, 200, goodOS, staged, ""},
 		{200, 200, goodOS, staged, "a b"},
 		{200, 204, goodOS, staged, id + "\n"},
@@ -136,10 +138,12 @@ func FuzzObserve(f *testing.F) {
 		f.Add(seed.os, []byte(seed.release), seed.status, []byte(seed.record), seed.id)
 	}
 	f.Fuzz(func(t *testing.T, os int, release []byte, status int, record []byte, id string) {
-		a := &arbitrary{status: map[string]int{pathOS: os, pathStatus: status}, body: map[string][]byte{pathOS: release, pathStatus: record}}
+		// Its settings are in the release.
+		a := &arbitrary{status: map[string]int{pathOS: os, pathStatus: status, "/settings": 200},
+			body: map[string][]byte{pathOS: release, pathStatus: record, "/settings": release}}
 		h, err := a.client(id).Observe(context.Background())
-		assert.Assert(t, len(a.sent) <= 2 && a.read <= 2*(maxBody+1))
-		for i, want := range []string{"GET /os", "GET /updates/status"}[:len(a.sent)] {
+		assert.Assert(t, len(a.sent) <= 3 && a.read <= 3*(maxBody+1))
+		for i, want := range []string{"GET /os", "GET /updates/status", "GET /settings"}[:len(a.sent)] {
 			assert.Equal(t, a.sent[i], want)
 		}
 		if err != nil {
@@ -148,7 +152,8 @@ func FuzzObserve(f *testing.F) {
 			return
 		}
 		assert.Equal(t, h.BootID, id)
-		assert.Assert(t, os == 200 && len(a.sent) == 2)
+		assert.Assert(t, os == 200 && (len(a.sent) == 3 || h.Locked))
+		assert.Assert(t, (h.VersionLock == "" || marker.ValidLock(h.VersionLock)) && (h.WaveSeed == "" || marker.ValidSeed(h.WaveSeed)), "%+v", h)
 		assert.Assert(t, marker.ValidToken(h.BootID) && marker.ValidVersion(h.Version), "%+v", h)
 		for _, v := range []string{h.Chosen, h.Staged, h.Last.Started} {
 			assert.Assert(t, v == "" || marker.ValidVersion(v), "%q", v)
@@ -159,7 +164,8 @@ func FuzzObserve(f *testing.F) {
 		switch h.State {
 		case next.HostUninitialized:
 			assert.Assert(t, h.Locked == (status == 423) && h.Locked != (status == 404))
-			assert.Equal(t, h, next.Host{BootID: h.BootID, Version: h.Version, Variant: h.Variant, Arch: h.Arch, Locked: h.Locked})
+			assert.Equal(t, h, next.Host{BootID: h.BootID, Version: h.Version, Variant: h.Variant, Arch: h.Arch, Locked: h.Locked,
+				VersionLock: h.VersionLock, WaveSeed: h.WaveSeed})
 		case next.HostIdle, next.HostAvailable, next.HostStaged, next.HostReady:
 			assert.Assert(t, status == 200 && !h.Locked)
 		default:

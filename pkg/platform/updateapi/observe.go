@@ -13,6 +13,8 @@ import (
 const (
 	pathOS     = "/os"
 	pathStatus = "/updates/status"
+	// pathSettings asks for two settings alone.
+	pathSettings = "/settings?keys=settings.updates.version-lock,settings.updates.seed"
 )
 
 // Observe implements platform.Host. The boot ID is read once: a socket belongs to one boot, so there can be no reboot
@@ -32,6 +34,11 @@ func (c *Client) Observe(ctx context.Context) (next.Host, error) {
 	h, err := c.status(ctx)
 	if err != nil {
 		return next.Host{}, err
+	}
+	if !h.Locked {
+		if h.VersionLock, h.WaveSeed, err = c.settings(ctx); err != nil {
+			return next.Host{}, err
+		}
 	}
 	h.BootID = id
 	h.Version, h.Variant, h.Arch = release.Version, release.Variant, release.Arch
@@ -72,6 +79,17 @@ func (c *Client) status(ctx context.Context) (next.Host, error) {
 		return next.Host{State: next.HostUninitialized}, nil
 	}
 	return next.Host{}, unexpected(pathStatus, a)
+}
+
+// settings returns what the host says of its settings. A host whose data store is locked down answers 500, and can be
+// updated all the same (docs/host-api.md: F26): only an answer that doesn't come is an error.
+func (c *Client) settings(ctx context.Context) (lock, seed string, err error) {
+	a, err := c.exchange(ctx, http.MethodGet, pathSettings)
+	if err != nil || a.status != http.StatusOK {
+		return "", "", err
+	}
+	lock, seed = decodeSettings(a.body)
+	return lock, seed, nil
 }
 
 // unexpected returns the error for an answer that a look can't use.

@@ -116,11 +116,11 @@ func (s *simulated) goesDown() {
 // A whole update, as the client sees it.
 func TestUpdate(t *testing.T) {
 	s := simulate(t)
-	want := next.Host{BootID: s.host.BootID(), Version: "1.26.1", Variant: variant, Arch: arch}
+	want := next.Host{BootID: s.host.BootID(), Version: "1.26.1", Variant: variant, Arch: arch, VersionLock: "latest", WaveSeed: "0"}
 	assert.DeepEqual(t, s.observe(), want)
 
 	s.start(next.CommandRefresh)
-	want.State, want.Chosen, want.ChosenKnown = next.HostAvailable, "1.27.0", true
+	want.State, want.Chosen, want.ChosenKnown, want.Offered = next.HostAvailable, "1.27.0", true, "1.27.0,1.26.1,1.26.0"
 	want.Last = next.LastCommand{Command: next.CommandRefresh, Success: true, Timestamp: "2026-09-20T10:00:00Z"}
 	assert.DeepEqual(t, s.observe(), want)
 
@@ -143,7 +143,22 @@ func TestUpdate(t *testing.T) {
 	s.host.Boot()
 	got := s.observe()
 	assert.Assert(t, got.BootID != want.BootID)
-	assert.DeepEqual(t, got, next.Host{BootID: s.host.BootID(), Version: "1.27.0", Variant: variant, Arch: arch})
+	assert.DeepEqual(t, got, next.Host{BootID: s.host.BootID(), Version: "1.27.0", Variant: variant, Arch: arch, VersionLock: "latest", WaveSeed: "0"})
+}
+
+// Settings are what stands in the data store. A store that is locked down, or an answer without them, says nothing of
+// them, and hinders nothing else.
+func TestSettings(t *testing.T) {
+	s := simulate(t)
+	settings := func() string {
+		h := s.observe()
+		assert.Equal(t, h.Version, "1.26.1")
+		return h.VersionLock + " " + h.WaveSeed
+	}
+	assert.NilError(t, s.host.SetSettings(hostsim.Settings{VersionLock: "v1.26.1", Seed: 2047}))
+	assert.Equal(t, settings(), "v1.26.1 2047")
+	s.faults(hostsim.Fault{ID: hostsim.F26})
+	assert.Equal(t, settings(), " ")
 }
 
 func TestLocked(t *testing.T) {
