@@ -42,6 +42,8 @@ type Agent struct {
 	written string
 	// factsSince is when the facts on the node were first found to be wrong; zero if they are right.
 	factsSince time.Time
+	// leavesOut: the optional facts were refused when they were written last.
+	leavesOut bool
 	// unreadable is what could not be read of the intent, as it was logged last.
 	unreadable string
 

@@ -453,3 +453,17 @@ func theLockWith(t *testing.T, d *death) int {
 	assert.Equal(t, s.Counters.RebootsAsked, 0)
 	return d.count
 }
+
+// A host is locked and given back also where the facts that tell of it are refused (S5): what is looked at is the host.
+func TestLockWithoutOptionalFacts(t *testing.T) {
+	w := newLockWorld(t, marker.LockLatest)
+	w.olderWall()
+	l := marker.Lock{Want: target, Before: marker.LockLatest}
+	w.wish(l)
+	w.until("locked", w.answered(marker.StateReady))
+	assert.Equal(t, w.setting(), target)
+	w.wish(*l.Changed(l.Before, true))
+	w.until("given back", w.answered(marker.StateReady))
+	assert.Equal(t, w.setting(), marker.LockLatest)
+	assert.Equal(t, w.node.report().VersionLock, "")
+}

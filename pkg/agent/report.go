@@ -96,17 +96,52 @@ func (a *Agent) lasts(now time.Time, step next.Step) time.Duration {
 	}
 }
 
-// write sends one patch, and reports whether it was accepted. If not, or if that is unknown, the node is read live
-// after the pause.
+// write writes a report, without the optional facts if those are refused: older proxies and admission policies don't
+// know them, and refuse the answer with them. It reports whether it was accepted. If not, or if that is unknown, the
+// node is read live after the pause.
 func (a *Agent) write(ctx context.Context, node *Snapshot, annotations map[marker.Key]*string) (time.Duration, bool) {
-	got, err := a.cfg.Node.Patch(ctx, Patch{ResourceVersion: node.ResourceVersion, Annotations: annotations})
+	err := a.patch(ctx, node, annotations)
+	rest, optional := next.WithoutOptional(annotations)
+	refused := err
+	if optional && apierrors.IsForbidden(err) {
+		if err = nil; len(rest) > 0 {
+			err = a.patch(ctx, node, rest)
+		}
+	}
 	if err != nil {
 		a.mustLook = true
 		return a.nodeTrouble(ctx, &a.writing, err, "Could not write to the node"), false
 	}
+	if optional {
+		a.leaveOut(refused)
+	}
+	return 0, true
+}
+
+func (a *Agent) patch(ctx context.Context, node *Snapshot, annotations map[marker.Key]*string) error {
+	got, err := a.cfg.Node.Patch(ctx, Patch{ResourceVersion: node.ResourceVersion, Annotations: annotations})
+	if err != nil {
+		return err
+	}
 	a.adopt(got)
 	a.cfg.Metrics.reported(a.cfg.Now())
-	return 0, true
+	return nil
+}
+
+// leaveOut notes whether the optional facts were refused, and logs when that changes.
+func (a *Agent) leaveOut(refused error) {
+	was := a.leavesOut
+	a.leavesOut = refused != nil
+	switch {
+	case refused != nil:
+		a.memory.LeaveOut(a.cfg.Now())
+		a.cfg.Metrics.nodeErrors.WithLabelValues(nodeRefused).Inc()
+		if !was {
+			a.log.WithField(telemetry.FieldError, refused).Warn("Optional facts are refused and left out: proxies or admission policies may be older")
+		}
+	case was:
+		a.log.Info("Optional facts are accepted again")
+	}
 }
 
 // nodeTrouble returns the pause after a failed request to the proxy.

@@ -272,3 +272,122 @@ func TestAnswerThatIsTakenAwayIsNotWrittenHot(t *testing.T) {
 	}
 	assert.Assert(t, writes < 30, "%d writes", writes)
 }
+
+// olderWall refuses the keys that an older proxy or admission policy doesn't know, and counts the refusals.
+func (w *world) olderWall() *int {
+	refusals := 0
+	w.node.before = func(p agent.Patch) error {
+		for _, k := range marker.OptionalKeys() {
+			if _, touched := p.Annotations[k]; touched {
+				refusals++
+				return apierrors.NewForbidden(nodes, "n1", fmt.Errorf("annotation %q is not the agent's to write", k))
+			}
+		}
+		return nil
+	}
+	return &refusals
+}
+
+// An upgrade that replaces agents before proxies or admission policies holds up no node (L1): an agent does without
+// facts that those refuse, and writes them once they don't.
+func TestOptionalFactsAreLeftOutWhereTheyAreRefused(t *testing.T) {
+	w := newWorld(t)
+	hook := logtest.NewLocal(w.log)
+	refusals := w.olderWall()
+	w.reboot()
+	w.until("rebooted", w.answered(marker.StateReady))
+	assert.Equal(t, w.host.Snapshot().Counters.RebootsAsked, 1)
+	r := w.node.report()
+	assert.Equal(t, r.Current, target)
+	assert.Assert(t, r.Offered == "" && r.VersionLock == "" && r.WaveSeed == "", "%+v", r)
+	before, begun := *refusals, w.clock.Now()
+	assert.Assert(t, before <= 2, "%d refusals, in two processes", before)
+
+	for w.clock.Now().Sub(begun) < 24*time.Hour {
+		w.turn()
+	}
+	assert.Assert(t, *refusals-before > 24 && *refusals-before <= 24*6, "%d refusals in a day", *refusals-before)
+	warnings := 0
+	for _, e := range hook.AllEntries() {
+		if e.Level <= logrus.WarnLevel {
+			warnings++
+		}
+	}
+	assert.Equal(t, warnings, 2, "one for each process")
+
+	w.node.before = nil
+	begun = w.clock.Now()
+	w.until("facts", func() bool { return w.node.report().VersionLock != "" })
+	assert.Assert(t, w.clock.Now().Sub(begun) <= 25*time.Minute, "%s", w.clock.Now().Sub(begun))
+	r = w.node.report()
+	assert.Assert(t, r.Offered != "" && r.WaveSeed != "", "%+v", r)
+	w.rest()
+	patches := len(w.node.patches)
+	w.advance(time.Hour)
+	w.rest()
+	assert.Equal(t, len(w.node.patches), patches)
+}
+
+// A fact that stands is neither changed nor removed while it is refused, and nothing is written in its place.
+func TestOptionalFactsStandWhileTheyAreRefused(t *testing.T) {
+	w := newWorld(t)
+	w.want(marker.ActionStabilize, "")
+	w.rest()
+	patches, offered := len(w.node.patches), w.node.report().Offered
+	assert.Assert(t, offered != "")
+	refusals := w.olderWall()
+	w.release("1.26.5")
+	w.advance(time.Hour)
+	w.rest()
+	assert.Equal(t, *refusals, 1)
+	assert.Equal(t, len(w.node.patches), patches)
+	assert.Equal(t, w.node.report().Offered, offered)
+
+	w.want(marker.ActionStabilize, "")
+	w.until("answered", w.answered(marker.StateReady))
+	assert.Equal(t, w.node.report().Offered, offered)
+}
+
+// A refusal for another reason is none of facts: it is tried and told as any other, and no fact is left out after it.
+func TestARefusalOfTheAnswerLeavesNoFactOut(t *testing.T) {
+	w := newWorld(t)
+	hook := logtest.NewLocal(w.log)
+	w.want(marker.ActionStabilize, "")
+	asked, begun := 0, w.clock.Now()
+	w.node.before = func(agent.Patch) error {
+		asked++
+		return apierrors.NewForbidden(nodes, "n1", fmt.Errorf("the token is another node's"))
+	}
+	for w.clock.Now().Sub(begun) < 20*time.Minute {
+		w.turn()
+	}
+	assert.Equal(t, len(w.node.patches), 0)
+	assert.Assert(t, asked > 10 && asked < 80, "asked %d times", asked)
+	var warnings []string
+	for _, e := range hook.AllEntries() {
+		if e.Level <= logrus.WarnLevel {
+			warnings = append(warnings, e.Message)
+		}
+	}
+	assert.DeepEqual(t, warnings, []string{"Could not write to the node"})
+	w.node.before = nil
+	w.until("answered", w.answered(marker.StateReady))
+	r := w.node.report()
+	assert.Assert(t, r.Offered != "" && r.VersionLock != "" && r.WaveSeed != "", "%+v", r)
+}
+
+// A write that fails in another way than by a refusal is not taken apart.
+func TestFactsAreNotLeftOutAfterAConflict(t *testing.T) {
+	w := newWorld(t)
+	asked := 0
+	w.node.before = func(p agent.Patch) error {
+		_, full := p.Annotations[marker.KeyVersionLock]
+		assert.Assert(t, full)
+		if asked++; asked == 1 {
+			return apierrors.NewConflict(nodes, "n1", fmt.Errorf("modified"))
+		}
+		return nil
+	}
+	w.rest()
+	assert.Equal(t, asked, 2)
+}

@@ -134,6 +134,10 @@ func Keys(w Writer) []Key {
 // AnswerKeys returns the agent's keys that answer an intent; its others are facts, which are true whatever is asked.
 func AnswerKeys() []Key { return []Key{KeyActiveID, KeyActionState, KeyReason, KeyMessage} }
 
+// OptionalKeys returns the agent's facts that came after its first release. Nothing that an older build must know is in
+// them, and proxies and admission policies of that refuse them.
+func OptionalKeys() []Key { return []Key{KeyOfferedVersions, KeyVersionLock, KeyWaveSeed} }
+
 // Owns reports whether w is the writer of the annotation key.
 func Owns(w Writer, key string) bool {
 	for _, e := range table {

@@ -59,6 +59,7 @@ func TestLock(t *testing.T) {
 	none := func(*policy.Settings) {}
 	at := []change{saysLock(marker.LockLatest), lists(v3, v2, v1)}
 	done := []change{saysLock(v2), lists(v3, v2, v1)}
+	unsaid := []change{lists(v3, v2, v1)}
 	failed := because(marker.ReasonLockFailed)
 	others := because(marker.ReasonLockedByOthers)
 	for _, tc := range []struct {
@@ -121,6 +122,17 @@ func TestLock(t *testing.T) {
 		{"others locked it later", pin, []change{saysLock(v3), lists(v3, v2, v1), offered(v3), wantedLock(v2)}, "Waiting wait LockedByOthers", noAct},
 		{"a host that fell back to what it had", pin, append(at, wantedLock(v2), issued(time.Hour)), "Waiting Lock LockWanted", "1.2.0 latest asked 1.2.0 failures 1"},
 		{"a late commit of an earlier wish", pin, []change{saysLock(v3), wantedLock(v2, askedBefore(v3)), issued(time.Hour)}, "Waiting Lock LockWanted", "1.2.0 latest asked 1.3.0,1.2.0 failures 1"},
+
+		{"the lock is not known", pin, append(unsaid, wantedLock(v2), offered(v3)), "Waiting wait LockFailed", noAct},
+		{"the lock is not known, and may be overridden", override, append(unsaid, wantedLock(v2), offered(v3)), "Waiting wait LockFailed", noAct},
+		{"the lock is not known, and the host chooses the pin", pin, append(unsaid, wantedLock(v2), offered(v2)), "Waiting Stage UpdateAvailable", noAct},
+		{"the lock is not known, and is said to have stood", pin, append(unsaid, wantedLock(v2), because(marker.ReasonLockStood)), "Waiting wait LockFailed", noAct},
+		{"the lock is not known but to be others'", override, append(unsaid, wantedLock(v2), answers(marker.StateError, "x"), others), "Waiting wait LockFailed", noAct},
+		{"the lock is not known, and the pin is gone", none, append(unsaid, wantedLock(v2)), "Waiting Lock LockWanted", "latest latest asked 1.2.0 back"},
+		{"given back, by a word without a fact", none, append(unsaid, wantedLock(v2, givenBack), issued(time.Hour)), "Waiting wait LockFailed", noAct},
+		{"left to others, by a word without a fact", none, append(unsaid, wantedLock(v2, givenBack), answers(marker.StateError, "x"), others), "Waiting wait LockFailed", noAct},
+		{"given back, by an agent that knows no locks, and the fact is old", none, append(at, wantedLock(v2, givenBack), protocol(3)), "UpToDate wait UpToDate", noAct},
+		{"the label is gone, given back by a word without a fact", none, append(unsaid, wantedLock(v2, givenBack), unlabelled), "Waiting wait Locking", noAct},
 
 		{"a pause is noted", pin, append(done, wantedLock(v2), paused), "Waiting wait Paused", "1.2.0 latest paused"},
 		{"paused for less than a day", none, append(done, wantedLock(v2, pausedSince(23*time.Hour)), paused), "Waiting Lock LockWanted", "latest latest asked 1.2.0 back paused"},

@@ -138,10 +138,13 @@ func TestCleanLocked(t *testing.T) {
 	c.left(host{name: "a", marks: locked(&asked, marker.StateReady)}, false)
 	c.left(host{name: "b", marks: locked(asked.Changed(asked.Before, true), "")}, false)
 	c.left(host{name: "c", marks: locked(asked.Changed(asked.Before, true), marker.StateReady)}, false)
+	back := locked(asked.Changed(asked.Before, true), marker.StateReady)
+	back.Report.VersionLock = asked.Before
+	c.left(host{name: "d", marks: back}, false)
 	got := c.run("clean", "--all")
 	const why = "left: its host may be locked to 1.50.0, which only a command there takes back: apiclient set updates.version-lock=v1.49.0; then give --force=lock\n"
-	assert.Equal(t, got.out, "node/a "+why+"node/b "+why+"node/c cleaned: 13 annotations removed\n")
-	assert.Equal(t, got.errs, "error: 2 of the nodes were left as they are\n")
+	assert.Equal(t, got.out, "node/a "+why+"node/b "+why+"node/c "+why+"node/d cleaned: 14 annotations removed\n")
+	assert.Equal(t, got.errs, "error: 3 of the nodes were left as they are\n")
 	got = c.run("clean", "a", "b", "--force=lock")
 	assert.Equal(t, got.status, 0, got.errs)
 	_, stands := c.get("a").Annotations[string(marker.KeyLock)]

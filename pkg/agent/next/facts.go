@@ -2,6 +2,7 @@ package next
 
 import (
 	"cmp"
+	"maps"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 )
@@ -33,14 +34,14 @@ func FactsOf(v View, operatorVersion string) marker.Report {
 func Changes(v View, s Step, annotations map[string]string, operatorVersion string) map[marker.Key]*string {
 	r := FactsOf(v, operatorVersion)
 	if s.Kind != StepReport {
-		diff := marker.Diff(annotations, marker.EncodeReport(r), marker.WriterAgent)
+		diff := changes(v, r, annotations)
 		for _, k := range marker.AnswerKeys() {
 			delete(diff, k)
 		}
 		return diff
 	}
 	r.ActiveID, r.State, r.Reason, r.Message = v.Intent.ID, s.State, s.Reason, s.Message
-	diff := marker.Diff(annotations, marker.EncodeReport(r), marker.WriterAgent)
+	diff := changes(v, r, annotations)
 	// A busy of an earlier process doesn't count for this one: it writes its own, and has it accepted.
 	if diff == nil && (s.State != marker.StateBusy || v.Affirmed == v.Intent.ID) {
 		return nil
@@ -52,6 +53,28 @@ func Changes(v View, s Step, annotations map[string]string, operatorVersion stri
 	id, state := r.ActiveID, string(r.State)
 	diff[marker.KeyActiveID], diff[marker.KeyActionState] = &id, &state
 	return diff
+}
+
+// changes returns what the report changes of the node's annotations; nil if nothing. An optional fact that is left out
+// is neither set nor removed: both would be refused.
+func changes(v View, r marker.Report, annotations map[string]string) map[marker.Key]*string {
+	diff := marker.Diff(annotations, marker.EncodeReport(r), marker.WriterAgent)
+	if !v.Now.Before(v.LeaveOut) {
+		return diff
+	}
+	if diff, _ = WithoutOptional(diff); len(diff) == 0 {
+		return nil
+	}
+	return diff
+}
+
+// WithoutOptional returns what is left of a patch without the optional facts, and whether any of those is in it.
+func WithoutOptional(diff map[marker.Key]*string) (map[marker.Key]*string, bool) {
+	rest := maps.Clone(diff)
+	for _, k := range marker.OptionalKeys() {
+		delete(rest, k)
+	}
+	return rest, len(rest) < len(diff)
 }
 
 // activatedID returns the intent's ID if the host was ready to boot the target at the last look in the boot that is to

@@ -103,8 +103,8 @@ func lock(v View, answer marker.State) (Step, bool) {
 	return Step{Kind: StepCommand, Command: CommandLock, Lock: lockWanted(l)}, true
 }
 
-// lockStood is the reason of an answer that the host is locked as wanted, where no agent has touched it for this intent:
-// each says busy before it does.
+// lockStood is the reason of an answer that the host is locked as wanted, where no agent has touched it for this
+// intent: each says busy before it does.
 func lockStood(v View, answer marker.State) marker.ReportReason {
 	untouched := answer == marker.StateNone || answer == marker.StateError && v.Report.Reason == marker.ReasonLockedByOthers
 	if v.Lock == nil || v.Lock.GiveBack || !untouched {

@@ -13,6 +13,9 @@ const (
 	spent = 1 << 20
 	// refreshAgain is when a refresh that failed is tried again, doubled with each failure.
 	refreshAgain = 2 * time.Minute
+	// leaveOut is how long optional facts are left out after they were refused. An upgrade replaces proxies and admission
+	// policies in minutes, and trying again costs one refused write.
+	leaveOut = 10 * time.Minute
 	// refreshDoublings is more of them than any interval needs.
 	refreshDoublings = 10
 )
@@ -42,6 +45,7 @@ type Memory struct {
 	lockedSince time.Time
 	unsupported string
 	locking     Locking
+	leaveOut    time.Time
 }
 
 // NewMemory returns the memory of a process that starts now.
@@ -55,9 +59,12 @@ func (m *Memory) View(now time.Time, wanted marker.Intent, last marker.Report, h
 		Now: now, Intent: wanted, Report: last, Host: h,
 		Asked: m.asked, Started: m.started, Affirmed: m.affirmed,
 		RefreshTried: m.refreshTried, RefreshEvery: m.nextRefresh(),
-		LockedSince: m.lockedSince, Unsupported: m.unsupported,
+		LockedSince: m.lockedSince, Unsupported: m.unsupported, LeaveOut: m.leaveOut,
 	}
 }
+
+// LeaveOut notes that the optional facts were refused: they are left out for a while, and written again then.
+func (m *Memory) LeaveOut(now time.Time) { m.leaveOut = now.Add(leaveOut) }
 
 // Observed notes one look at the host.
 func (m *Memory) Observed(now time.Time, h Host) {
@@ -216,6 +223,7 @@ type Terms struct {
 // in the same terms lead to the same steps, so that an exhaustive search needs only one of them.
 func (m Memory) In(t Terms) Memory {
 	m.started, m.refreshTried, m.lockedSince = t.Moment(m.started), t.Moment(m.refreshTried), t.Moment(m.lockedSince)
+	m.leaveOut = t.Moment(m.leaveOut)
 	m.bootID = t.Boot(m.bootID)
 	m.asked.At, m.asked.ID, m.asked.Before = t.Moment(m.asked.At), t.ID(m.asked.ID), t.Timestamp(m.asked.Before)
 	m.asked.Unchanged = min(m.asked.Unchanged, max(tries, unchangedLooks))

@@ -80,6 +80,8 @@ type View struct {
 	LockedSince time.Time
 	// Locking is what it remembers of that wish.
 	Locking Locking
+	// LeaveOut is until when the optional facts are left out; zero if they aren't.
+	LeaveOut time.Time
 	// Unsupported is why the host can't update in place; empty if it hasn't refused to.
 	Unsupported string
 }

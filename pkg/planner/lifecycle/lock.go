@@ -12,8 +12,8 @@ import (
 )
 
 // A lock is the host's own setting, which its agent writes for a new `stabilize` where the annotation lock says what it
-// is to be. It is asked for and taken back while the node waits, and never while an attempt is under way. What stands on
-// the host is what its agent reports; what is asked is asked once.
+// is to be. It is asked for and taken back while the node waits, and never while an attempt is under way. What stands
+// on the host is what its agent reports; what is asked is asked once.
 
 // pausedForGood is how long a node's own pause must last before what the operator locked is unlocked.
 const pausedForGood = 24 * time.Hour
@@ -66,10 +66,8 @@ func (in *Input) beginLock() Next {
 	case r.Protocol < marker.LockProtocol:
 		return in.refused(intent.PhaseWaiting, plan.Refuse(plan.ReasonAgentNotReady,
 			plan.Messagef("its agent is older than this controller and can't lock its host to %s: update the agents", pin)))
-	case r.VersionLock == "" && in.offers(pin):
-		return Next{}
 	case r.VersionLock == "":
-		return in.refused(intent.PhaseWaiting, plan.Refuse(plan.ReasonLockFailed, plan.Messagef("is to be locked to %s, and its host does not say its settings", pin)))
+		return in.lockUnsaid(pin)
 	case r.VersionLock != marker.LockLatest && !in.Rules.Versions.OverrideLocks:
 		return in.lockedByOthers()
 	}
@@ -100,6 +98,8 @@ func (in *Input) goOnLocked() Next {
 			return Next{}
 		}
 		return in.lockAgain(plan.ReasonLockFailed, r.Message)
+	case r.VersionLock == "" && (answer == marker.StateReady || in.says(marker.StateError, marker.ReasonLockedByOthers)):
+		return in.lockUnsaid(l.Want)
 	case !LockStands(in.Node), in.says(marker.StateReady, marker.ReasonLockStood) && l.Stood():
 		// What others set to the very pin before is not the operator's to take back.
 		return in.unlocked()
@@ -132,6 +132,16 @@ func (in *Input) goOnLocked() Next {
 		return in.refused(intent.PhaseWaiting, refused)
 	}
 	return Next{}
+}
+
+// lockUnsaid waits for the fact, which comes without being asked for. Without it a host is neither locked nor taken to
+// be unlocked: what stands there could not be put back.
+func (v *View) lockUnsaid(want string) Next {
+	if pin := v.pin(); pin != "" && v.offers(pin) {
+		return Next{}
+	}
+	return v.refused(intent.PhaseWaiting, plan.Refuse(plan.ReasonLockFailed, plan.Messagef("its lock is to be %s, and its Node does not say what it is: "+
+		"the host does not say its settings, or the proxies or admission policies are older than its agent", want)))
 }
 
 // isOthers reports whether a value of the setting is neither the operator's nor what stood there before it.
@@ -239,14 +249,18 @@ func LockStands(n *fleet.Node) bool {
 	if l == nil || !l.GiveBack {
 		return l != nil
 	}
+	if r.VersionLock == "" {
+		// An agent leaves out what proxies or admission policies refuse.
+		return true
+	}
 	id := n.Marks.Intent.ID
 	switch {
 	case r.Says(id, marker.StateError, marker.ReasonLockedByOthers):
 		return false
-	case r.Answer(id) != marker.StateReady:
+	case r.Answer(id) != marker.StateReady, r.Protocol < marker.LockProtocol:
+		// An agent that knows no locks answers too, and puts nothing back. Its Node may have an old fact.
 		return true
 	}
-	// An agent that knows no locks answers too, and puts nothing back.
 	return l.Ours(r.VersionLock) && r.VersionLock != l.Before
 }
 
