@@ -135,7 +135,7 @@ func decodeHistory(value string) []Attempt {
 			return nil
 		}
 		a.Version, a.Outcome, a.Reason = Clip(a.Version, maxToken), Outcome(Clip(string(a.Outcome), maxToken)), Clip(a.Reason, maxToken)
-		a.Cycle = Clip(a.Cycle, maxCycle)
+		a.Cycle, a.From = Clip(a.Cycle, maxCycle), Clip(a.From, maxToken)
 		if a.Outcome == "given-back" {
 			a.Outcome = OutcomeAbandoned
 			if a.Reason == "CordonTaken" {

@@ -179,4 +179,9 @@ func TestHistoryIsBounded(t *testing.T) {
 	got = decode(t, asRead(Encode(m))).History
 	assert.Equal(t, len(got), 2)
 	assert.Equal(t, got[0].Version, "1.7.0")
+	for i := range m.History {
+		a := &m.History[i]
+		a.Version, a.Reason, a.Cycle, a.From = "1.53.0-rc.1+abcdef", "VerificationFailed", strings.Repeat("c", maxCycle), "1.52.0-rc.1+abcdef"
+	}
+	assert.Equal(t, len(decode(t, asRead(Encode(m))).History), 5, "versions as long as these leave room for all")
 }

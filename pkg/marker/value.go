@@ -102,7 +102,8 @@ const (
 	maxToken   = 128
 	maxCycle   = 63
 	maxJSON    = 4096
-	// maxHistory has room for HistoryLength attempts at the longest versions.
+	// maxHistory has room for HistoryLength attempts at the longest versions that plans have, and at twice the length that
+	// Bottlerocket's have. What is longer costs the oldest ones. It stays as it is: an older build reads no more.
 	maxHistory = 2048
 )
 
@@ -189,6 +190,9 @@ type Disruption struct {
 	// Cycle is the user's request that the attempt is for, if it ends on the version that the node runs already; empty
 	// for an update.
 	Cycle string `json:"cycle,omitempty"`
+	// From is the version that the node ran when it was cordoned, by its kubelet; empty in an attempt of a plan, and where
+	// an older build cordoned it.
+	From string `json:"from,omitempty"`
 
 	extra extra
 }
@@ -223,6 +227,9 @@ type Attempt struct {
 	Retried bool `json:"retried,omitempty"`
 	// Cycle is the user's request that ended with the attempt; empty if none did.
 	Cycle string `json:"cycle,omitempty"`
+	// From is the version that the node ran when the attempt began, by its kubelet; empty in one of a plan, and in one
+	// that an older build ended.
+	From string `json:"from,omitempty"`
 
 	extra extra
 }

@@ -14,8 +14,8 @@ import (
 // Plan is what to do now, and why every other managed node waits. It is a value: it can be printed, tested, logged and
 // counted.
 type Plan struct {
-	// Time is when it was made, and Policy what by. Both, Budgets, Groups, Versions, and the groups of Nodes are
-	// filled in where a plan is shown: a pass needs none of them.
+	// Time is when it was made, and Policy what by. Both, Budgets, Groups, Versions, Proofs, and the groups of Nodes
+	// are filled in where a plan is shown: a pass needs none of them.
 	Time   time.Time `json:"time,omitzero"`
 	Policy string    `json:"policy,omitempty"`
 	// Steps to carry out, in this order, one at most for each node.
@@ -37,6 +37,9 @@ type Plan struct {
 	// is how many more some node names.
 	Versions        []Version `json:"versions,omitzero"`
 	VersionsLeftOut int       `json:"versionsLeftOut,omitempty"`
+	// Proofs are which version each group has proven, in the policy's order; the last one, without a name, of the nodes in
+	// no group, if there are any. Nil where that wasn't looked at.
+	Proofs []Proof `json:"proofs,omitzero"`
 	// PolicyProblem is why the policy that stands in its ConfigMap is not in force.
 	PolicyProblem string `json:"policyProblem,omitempty"`
 	// AdmissionProblem says which admission policy of the controller's account is missing; empty if none is, or

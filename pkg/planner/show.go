@@ -13,12 +13,14 @@ import (
 )
 
 // Show returns the plan with what is shown of it and a pass has no use for: every limit with what uses it up,
-// the groups, the versions, and of each node its group, what it is offered, and when it could be taken out of service.
+// the groups, the versions and which are proven, and of each node its group, what it is offered, and when it could be
+// taken out of service.
 func Show(s fleet.Snapshot, set policy.Settings) plan.Plan {
 	out := Plan(s, set)
 	p := newPlanner(s, set)
 	out.Time, out.Budgets = s.Now.UTC().Truncate(time.Second), p.budgets()
 	out.Versions, out.VersionsLeftOut = p.shownVersions()
+	out.Proofs = p.proofs()
 	// For programs that read JSON nothing is a list too.
 	out.Steps = append([]plan.Step{}, out.Steps...)
 	s.Nodes, _ = withWishes(&s, &set)

@@ -278,7 +278,7 @@ func TestCheckNamesWhatIsBroken(t *testing.T) {
 	c := &cluster{t: t, client: in.client, namespace: kube.Namespace}
 	blocks := rights(t)
 	c.grant(blocks[0], "checker")
-	c.grant(blocks[3], "checker")
+	c.grant(blocks[4], "checker")
 	in.until("the rights hold", func() bool { return in.run("check", "--as", "checker", "-o", "json").status == 0 })
 	found, _ = in.check("--as", "checker")
 	for check, all := range found {

@@ -220,7 +220,7 @@ func TestCleanGoesOnAfterAnError(t *testing.T) {
 	blocks := rights(t)
 	user := "half-" + c.namespace
 	c.grant(blocks[0], user)
-	c.grant(strings.Replace(blocks[2], "    verbs: [patch]", "    resourceNames: [b, d]\n    verbs: [patch]", 1), user)
+	c.grant(strings.Replace(blocks[3], "    verbs: [patch]", "    resourceNames: [b, d]\n    verbs: [patch]", 1), user)
 	idle := at(marker.ActionStabilize, marker.StateReady, time.Hour, v1, v2)
 	want := map[string]string{}
 	for _, name := range []string{"a", "b", "d"} {

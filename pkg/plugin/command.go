@@ -41,7 +41,7 @@ func (p *plugin) command() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "kubectl-bottlerocket",
 		Short: "Show and steer the updates of Bottlerocket nodes",
-		Long: "Show what the Bottlerocket update operator does with the nodes, what it would do next and why not more, and enroll nodes,\n" +
+		Long: "Show what the Bottlerocket update operator does with the nodes, what it would do next and why not more, and enroll nodes, pin them to a version,\n" +
 			"pause, resume or retry it; check the cluster before and after it is installed; and clean up after it.",
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl bottlerocket"},
 		Version:       telemetry.Build(),
@@ -59,7 +59,7 @@ func (p *plugin) command() *cobra.Command {
 	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	p.flags.AddFlags(root.PersistentFlags())
 	root.PersistentFlags().Lookup("namespace").Usage = "The namespace that the operator runs in"
-	root.AddCommand(p.checkCommand(), p.enrollCommand(), p.statusCommand(), p.planCommand(), p.versionsCommand(), p.historyCommand(), p.pauseCommand(), p.resumeCommand(), p.retryCommand(),
+	root.AddCommand(p.checkCommand(), p.enrollCommand(), p.statusCommand(), p.planCommand(), p.versionsCommand(), p.pinCommand(), p.unpinCommand(), p.rollbackCommand(), p.provenCommand(), p.historyCommand(), p.pauseCommand(), p.resumeCommand(), p.retryCommand(),
 		p.acknowledgeCommand(), p.e2eCommand(), p.cleanCommand(), p.supportBundleCommand())
 	return root
 }

@@ -73,6 +73,24 @@ func (p *plugin) completeFailedVersions(c *cobra.Command, args []string, begun s
 	return completed(slices.SortedFunc(maps.Keys(versions), marker.CompareVersions), err)
 }
 
+// completeOfferedVersions completes versions that some host lists or runs.
+func (p *plugin) completeOfferedVersions(c *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	versions := map[string]bool{}
+	err := p.eachNode(c.Context(), completionTime, func(n *metav1.PartialObjectMetadata) {
+		marks, _ := marker.Decode(n.Annotations)
+		listed, _ := marks.Report.Offered.Versions()
+		for _, v := range append(listed, marks.Report.Current, marks.Report.Available) {
+			if v != "" && strings.HasPrefix(v, begun) {
+				versions[v] = true
+			}
+		}
+	})
+	return completed(slices.SortedFunc(maps.Keys(versions), marker.CompareVersions), err)
+}
+
 // completeGroups completes the policy's groups.
 func (p *plugin) completeGroups(c *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
 	ctx, cancel := context.WithTimeout(c.Context(), completionTime)

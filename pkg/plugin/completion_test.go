@@ -39,6 +39,12 @@ func TestCompletion(t *testing.T) {
 		"history -o ":              "json yaml",
 		"versions -o ":             "json yaml",
 		"acknowledge x --dry-run=": "none client server",
+		"pin ":                     v1 + " " + v2,
+		"pin x --group ":           "canary workers",
+		"rollback --to 1.51":       v2,
+		"unpin -o ":                "yaml",
+		"proven --group c":         "canary",
+		"proven -o ":               "json yaml name",
 		"pause --in-flight ":       "finish return",
 	} {
 		args := append([]string{"__complete"}, strings.Split(line, " ")...)

@@ -57,11 +57,14 @@ func TestDocs(t *testing.T) {
 	content, err := os.ReadFile(page)
 	assert.NilError(t, err)
 	assert.Equal(t, strings.Count(string(content), "<!-- flags:")/2, commands, "no table is of a command that isn't there")
+	for _, lack := range plan.Lacks() {
+		assert.Assert(t, strings.Contains(string(content), "| `"+string(lack)+"` |"), "%s has no %s", page, lack)
+	}
 	t.Run("fields", func(t *testing.T) {
 		var b strings.Builder
 		b.WriteString("| kind | fields |\n|---|---|\n")
 		for _, v := range []any{
-			Check{}, preflight.Finding{}, StatusList{}, Status{}, WaitingFor{}, marker.Failure{}, Plan{}, plan.Step{}, plan.Decision{}, plan.Usage{}, plan.Group{}, plan.Window{}, plan.StoppedVersion{}, VersionList{}, plan.Version{}, plan.Target{}, History{}, Attempt{}} {
+			Check{}, preflight.Finding{}, StatusList{}, Status{}, WaitingFor{}, marker.Failure{}, Plan{}, plan.Step{}, plan.Decision{}, plan.Usage{}, plan.Group{}, plan.Window{}, plan.StoppedVersion{}, VersionList{}, plan.Version{}, plan.Target{}, Proven{}, plan.Proof{}, History{}, Attempt{}} {
 			of := reflect.TypeOf(v)
 			name := of.Name()
 			if _, is := of.FieldByName("printed"); !is {
@@ -104,13 +107,13 @@ func fields(of reflect.Type) []string {
 	return out
 }
 
-// rights are the page's roles: to look, to steer, to clean and to check.
+// rights are the page's roles: to look, to steer, to pin, to clean and to check.
 func rights(t *testing.T) []string {
 	t.Helper()
 	content, err := os.ReadFile(page)
 	assert.NilError(t, err)
 	blocks := strings.Split(string(content), "```yaml\n")[1:]
-	assert.Equal(t, len(blocks), 4)
+	assert.Equal(t, len(blocks), 5)
 	return blocks
 }
 
@@ -123,10 +126,11 @@ func TestDocumentedRights(t *testing.T) {
 	c.configMap(kube.StateConfigMap, "slots", "{}")
 	c.leads("a")
 	blocks := rights(t)
-	looks, steers, cleans := "looker-"+c.namespace, "steerer-"+c.namespace, "cleaner-"+c.namespace
-	c.grant(blocks[0], looks, steers, cleans)
+	looks, steers, pins, cleans := "looker-"+c.namespace, "steerer-"+c.namespace, "pinner-"+c.namespace, "cleaner-"+c.namespace
+	c.grant(blocks[0], looks, steers, pins, cleans)
 	c.grant(blocks[1], steers)
-	c.grant(blocks[2], cleans)
+	c.grant(blocks[2], pins)
+	c.grant(blocks[3], cleans)
 
 	for _, line := range []string{"plan", "plan --policy -"} {
 		// It is allowed; the pod just isn't there to answer.
@@ -152,6 +156,17 @@ func TestDocumentedRights(t *testing.T) {
 			assert.Assert(t, strings.Contains(got.errs, "forbidden"), got.errs)
 		}
 		got = c.run(append(strings.Fields(line), "--as", steers)...)
+		assert.Equal(t, got.status, 0, got.errs)
+	}
+	for _, line := range []string{"pin " + v2 + " --yes", "pin " + v1 + " --yes", "rollback --to " + v2 + " --yes", "unpin --yes"} {
+		// Those who steer lack it too: what patches the policy may run pods.
+		for _, user := range []string{looks, steers} {
+			got := c.run(append(strings.Fields(line), "--as", user, "--dry-run=server")...)
+			refused := got.status == 1 && strings.Contains(got.errs, "forbidden")
+			// To make a policy where there is none is what those who steer may.
+			assert.Assert(t, refused || user == steers && strings.HasPrefix(line, "pin "+v2), got.errs)
+		}
+		got := c.run(append(strings.Fields(line), "--as", pins)...)
 		assert.Equal(t, got.status, 0, got.errs)
 	}
 	// It refuses, since the node's agent is not there, and only after it was allowed to look.

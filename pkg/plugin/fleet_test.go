@@ -39,7 +39,7 @@ func (c *cluster) fleet() {
 	m := at(marker.ActionStabilize, marker.StateReady, 2*time.Hour, v2, v2)
 	m.History = []marker.Attempt{
 		{Version: v2, Outcome: marker.OutcomeFailed, Reason: "DrainDeadline", Started: ago(26 * time.Hour), Ended: ago(25*time.Hour + 30*time.Minute)},
-		{Version: v2, Outcome: marker.OutcomeUpdated, Reason: "Updated", Started: ago(2*time.Hour + 7*time.Minute + 5*time.Second), Ended: ago(2 * time.Hour)},
+		{Version: v2, Outcome: marker.OutcomeUpdated, Reason: "Updated", Started: ago(2*time.Hour + 7*time.Minute + 5*time.Second), Ended: ago(2 * time.Hour), From: v1},
 	}
 	c.node(host{name: "canary-1", labels: canary, marks: m})
 	c.node(host{name: "worker-1", labels: worker, marks: at(marker.ActionPrepareUpdate, marker.StateReady, time.Hour, v1, v2)})

@@ -25,7 +25,9 @@ func (h *History) DeepCopyObject() runtime.Object { return h }
 
 // Attempt is one line of it.
 type Attempt struct {
-	Version string         `json:"version"`
+	Version string `json:"version"`
+	// From is what the node ran before; empty where that isn't remembered.
+	From    string         `json:"from,omitempty"`
 	Outcome marker.Outcome `json:"outcome"`
 	Reason  string         `json:"reason,omitempty"`
 	Started time.Time      `json:"started"`
@@ -67,7 +69,7 @@ func (p *plugin) history(ctx context.Context, o *output, name string) error {
 	}
 	h := &History{printed: kind("History"), Node: name, Attempts: []Attempt{}}
 	for _, a := range marks.History {
-		h.Attempts = append(h.Attempts, Attempt{a.Version, a.Outcome, a.Reason, a.Started.UTC(), a.Ended.UTC(), plain.Duration(a.Ended.Sub(a.Started))})
+		h.Attempts = append(h.Attempts, Attempt{a.Version, a.From, a.Outcome, a.Reason, a.Started.UTC(), a.Ended.UTC(), plain.Duration(a.Ended.Sub(a.Started))})
 	}
 	if printer := o.printer(); printer != nil {
 		return printer.PrintObj(h, p.Out)
@@ -77,9 +79,9 @@ func (p *plugin) history(ctx context.Context, o *output, name string) error {
 		return nil
 	}
 	t := newTable(p.Out)
-	t.row("VERSION", "OUTCOME", "REASON", "STARTED", "ENDED", "TOOK")
+	t.row("FROM", "VERSION", "OUTCOME", "REASON", "STARTED", "ENDED", "TOOK")
 	for _, a := range h.Attempts {
-		t.row(a.Version, string(a.Outcome), a.Reason, moment(a.Started), moment(a.Ended), a.Took.String())
+		t.row(a.From, a.Version, string(a.Outcome), a.Reason, moment(a.Started), moment(a.Ended), a.Took.String())
 	}
 	return t.w.Flush()
 }

@@ -17,7 +17,7 @@ import (
 const completer = "kubectl_complete-bottlerocket"
 
 // Run is the process but for its exit, with args as the system gives them, the program's name first. It returns the
-// status, as kubectl's: 1 whatever is wrong, but of a check that can't be made, 2.
+// status, as kubectl's: 1 whatever is wrong, but 2 of a check, or a look for what is proven, that can't be made.
 func Run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) int {
 	return newPlugin(genericiooptions.IOStreams{In: in, Out: out, ErrOut: errOut}).run(ctx, arguments(args))
 }
@@ -38,7 +38,7 @@ func (p *plugin) run(ctx context.Context, args []string) int {
 	switch {
 	case err == nil:
 		return 0
-	case errors.Is(err, errFailed):
+	case errors.Is(err, errFailed), errors.Is(err, errNotProven):
 		return 1
 	case errors.As(err, &several):
 		fmt.Fprintf(p.ErrOut, "error: %v\n", several)

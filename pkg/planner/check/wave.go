@@ -29,33 +29,41 @@ func (w *Wave) has(version string) bool {
 	return c == 0 || c > 0 && !w.Down
 }
 
-// HeldUp says why a node of a group that goes first holds the others up. What a node runs is what its kubelet reports:
-// what an agent says moves nothing but its own node.
-func (w *Wave) HeldUp(v *lifecycle.View, runs, group string) plan.Refusal {
-	refuse := func(format string, args ...any) plan.Refusal {
-		return plan.Refuse(plan.ReasonAfterGroup, plan.Messagef("waits for group %s: "+format, append([]any{group, v.Name, w.Version}, args...)...).Dated())
-	}
+// Lacks says what a node lacks to have had the version for the soak, and when the clock alone ends that. What a node
+// runs is what its kubelet reports: what an agent says moves nothing but its own node.
+func (w *Wave) Lacks(v *lifecycle.View, runs string) (plan.Lack, plan.Message, time.Time) {
 	r := &v.Marks.Report
 	switch {
 	case runs != r.Current && r.Current != "" && w.has(r.Current) && !w.has(runs):
-		return refuse("of %s only the agent, not the kubelet, reports %s")
+		return plan.LackVersion, plan.Messagef("of %s only the agent, not the kubelet, reports %s", v.Name, w.Version), time.Time{}
 	case len(v.Problems) > 0 || !w.has(runs):
-		return refuse("%s does not run %s yet")
+		return plan.LackVersion, plan.Messagef("%s does not run %s yet", v.Name, w.Version), time.Time{}
 	case v.Disrupted() || v.Phase() == intent.PhaseResetting || !v.Ready:
-		return refuse("%s is not back in service with %s yet")
+		return plan.LackService, plan.Messagef("%s is not back in service with %s yet", v.Name, w.Version), time.Time{}
 	}
-	end := w.since(v).Add(w.Soak)
+	end := w.HasSince(v).Add(w.Soak)
 	if !v.Now.Before(end) {
+		return "", plan.Message{}, time.Time{}
+	}
+	return plan.LackTime, plan.Messagef("%s must run %s until %s", v.Name, w.Version, plan.Clock(end)), end
+}
+
+// HeldUp says why a node of a group that goes first holds the others up.
+func (w *Wave) HeldUp(v *lifecycle.View, runs, group string) plan.Refusal {
+	lack, message, end := w.Lacks(v, runs)
+	if lack == "" {
 		return plan.Refusal{}
 	}
-	held := refuse("%s must run %s until %s", plan.Clock(end))
-	held.Again, held.Message = end, held.Message.Until(end)
+	held := plan.Refuse(plan.ReasonAfterGroup, plan.Messagef("waits for group %s: %s", group, message).Dated())
+	if !end.IsZero() {
+		held.Again, held.Message = end, held.Message.Until(end)
+	}
 	return held
 }
 
-// since is since when a node has the version: by its history, and where that has nothing of it, as for one that joined
-// with it, not before the node was there or the version was known here.
-func (w *Wave) since(v *lifecycle.View) time.Time {
+// HasSince is since when a node has the version: by its history, and where that has nothing of it, as for one that
+// joined with it, not before the node was there or the version was known here.
+func (w *Wave) HasSince(v *lifecycle.View) time.Time {
 	h := v.Marks.History
 	for i := len(h) - 1; i >= 0; i-- {
 		if a := &h[i]; a.Outcome == marker.OutcomeUpdated && w.has(a.Version) && !a.Ended.After(v.Now.Add(v.Settings.RetryMax)) {

@@ -104,7 +104,7 @@ func (c *change) wait(r plan.Reason, message string) {
 // cordon takes the node out of service, with a record of what stood there before in the same patch.
 func (c *change) cordon(workloads map[string]int) {
 	c.Marks.Intent.RebootFrom = c.v.BootID
-	c.Marks.Disruption = &marker.Disruption{Since: *c.v.moment(), WasUnschedulable: c.v.Unschedulable, Workloads: workloads}
+	c.Marks.Disruption = &marker.Disruption{Since: *c.v.moment(), WasUnschedulable: c.v.Unschedulable, Workloads: workloads, From: c.v.from()}
 	if c.v.Marks.Cycles() {
 		c.Marks.Disruption.Cycle = c.v.Marks.Cycle
 	}
@@ -193,14 +193,22 @@ func remembered(versions []string, version string) []string {
 // is at most one attempt for each, whatever crashes.
 func (c *change) end(o marker.Outcome, r plan.Reason) {
 	m := &c.v.Marks
-	a := marker.Attempt{Version: m.Intent.Target, Outcome: o, Reason: string(r), Started: m.Intent.Time, Ended: c.v.Now.Truncate(time.Second)}
+	a := marker.Attempt{Version: m.Intent.Target, Outcome: o, Reason: string(r), Started: m.Intent.Time, Ended: c.v.Now.Truncate(time.Second), From: c.v.from()}
 	if m.Disruption != nil {
-		a.Started = m.Disruption.Since
+		a.Started, a.From = m.Disruption.Since, m.Disruption.From
 	}
 	a.Cycle = c.v.request()
 	c.DropCycle = a.Cycle != "" && a.Cycle == m.Cycle
 	c.Marks.History = remember(c.Marks.History, a)
 	c.EndsAttempt = true
+}
+
+// from is the version of Bottlerocket that the node runs before the reboot; empty in an attempt of a plan.
+func (v *View) from() string {
+	if marker.PlanOf(v.Marks.Intent.Target) != "" {
+		return ""
+	}
+	return v.OSVersion
 }
 
 // remember adds an attempt, for which the oldest is forgotten. A success before cycles is kept: by it is known since
