@@ -46,6 +46,7 @@ part planted 'each planted bug and hole is found' 2 '^[0-9]+ of [0-9]+ bugs' mak
 part small 'small fleets, explored to the last state' 9 '^nodes=' go test -count=1 -timeout 0 -v -run TestSmallFleets $(by '' -short) ./dev/sim/model -args $(by -all '')
 part model 'three nodes, as far as time and memory allow' 4 '^nodes=' make model MINUTES=$(by 30 0.05)
 part sim 'no simulated rollout breaks a promise' 5 '^[0-9]+ seeds|breaks|never struck' make sim SEEDS=$(by 100000 1000)
+part pins 'hosts are locked to a version and have back what they had' 1 '^--- ' go test -count=1 -timeout 0 -v -run TestPinnedHosts ./dev/simcluster $(by '-args -full' '')
 part chaos 'no promise is broken on a real control plane' 1 '^seeds' make chaos $(by MINUTES=60 TIMES=1)
 part fuzz 'nothing outside can break what decodes it' 1 '^fuzz' make fuzz FUZZTIME=$(by 5m 1s)
 part mutants 'the unit tests of the pure packages notice changes' 1 'noticed' make mutants $(by '' 'N=3 IN=pkg/marker')

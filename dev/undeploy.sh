@@ -29,6 +29,11 @@ left() {
 	"$kubectl" get nodes -o go-template='{{range .items}}{{$name := .metadata.name}}{{with .metadata.annotations}}{{if or (index . "bottlerocket.aws/intent-id") (index . "bottlerocket.aws/protocol")}}{{$name}}{{with index . "bottlerocket.aws/waiting-for"}} {{printf "%.400q" .}}{{end}}{{with index . "bottlerocket.aws/lock"}} its host is to be unlocked: {{printf "%.400q" .}}{{end}}{{"\n"}}{{end}}{{end}}{{end}}'
 }
 
+# What to type on the hosts that the operator has locked, where no agent can do it: a line for each such node.
+unlocking() {
+	sed -n 's/^\([^ ]*\) .*its host is to be unlocked: .*\\"before\\":\\"\([^\\"]*\)\\".*$/  On the host of \1: apiclient set updates.version-lock=\2/p'
+}
+
 # Nodes with the mark by which a controller whose policy has autoLabel knows that they were in its care. It goes last: a
 # controller that still runs would label them again.
 remembered() {
@@ -72,6 +77,7 @@ while :; do
 		echo "undeploy: not uncordoned yet: $names
   'kubectl bottlerocket plan' says why; 'kubectl bottlerocket clean ${names% } --force=controller' takes back what
   their own records say, or says which word more it needs for that. This goes on as soon as they are clean." >&2
+		printf '%s\n' "$nodes" | unlocking >&2
 		since=$(date +%s)
 	fi
 	sleep 2

@@ -1,6 +1,7 @@
 // Command demo updates a fleet of simulated Bottlerocket machines on a real Kubernetes control plane
-// (dev/simcluster), as README.md says: install, label, release, watch. It exits 0 only if every node was updated, the limit
-// was never exceeded, the workload's budget always held, and a real Prometheus recorded the same.
+// (dev/simcluster), as README.md says: install, label, release, watch; and one of them back and forward again. It exits
+// 0 only if every node was updated, the limit was never exceeded, the workload's budget always held, and a real
+// Prometheus recorded the same.
 package main
 
 import (
@@ -81,7 +82,8 @@ type demo struct {
 
 // policy is the demo's policy file, which names what plans bring too.
 func (d *demo) policy(kubelet string) string {
-	text := fmt.Sprintf("version: 1\nmaxUnavailable: %d\nsoak: 2s\n", limit)
+	text := fmt.Sprintf("version: 1\nmaxUnavailable: %d\nsoak: 2s\ngroups:\n- name: %s # one node, to go back and forward\n  nodeSelector: {matchLabels: {%s: %s}}\n",
+		limit, canary, corev1.LabelHostname, canaryNode)
 	if d.planned > 0 {
 		text += fmt.Sprintf("plans:\n- {name: k3s, nodeSelector: {}, apply: k3s-upgrade, target: {version: %s}, proof: kubeletVersion, effect: restart, maxMinorSkip: 1}\n", kubelet)
 	}
@@ -172,11 +174,19 @@ func (d *demo) run(ctx context.Context, count int, bound time.Duration) error {
 		return err
 	}
 	took := time.Since(started)
-	return d.judge(ctx, count, took, work, seen)
+	if err := d.judge(ctx, count, took, work, seen); err != nil {
+		return err
+	}
+	return d.backAndForward(ctx, work, seen)
 }
 
 // watch shows the fleet until every node is at rest on its version.
 func (d *demo) watch(ctx context.Context, version, kubelet string) error {
+	return d.watchEach(ctx, kubelet, func(string) string { return version })
+}
+
+// watchEach is the same with a version for each node of Bottlerocket.
+func (d *demo) watchEach(ctx context.Context, kubelet string, version func(node string) string) error {
 	tick := time.NewTicker(500 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -187,7 +197,7 @@ func (d *demo) watch(ctx context.Context, version, kubelet string) error {
 		d.show.table(rows(list.Items))
 		done := 0
 		for i := range list.Items {
-			if atRest(&list.Items[i], version, kubelet) {
+			if atRest(&list.Items[i], version(list.Items[i].Name), kubelet) {
 				done++
 			}
 		}
@@ -196,7 +206,7 @@ func (d *demo) watch(ctx context.Context, version, kubelet string) error {
 		}
 		select {
 		case <-ctx.Done():
-			return errors.Wrapf(ctx.Err(), "waiting until all nodes run %s: %d of %d do", version, done, len(list.Items))
+			return errors.Wrapf(ctx.Err(), "waiting until all nodes run what they are to: %d of %d do", done, len(list.Items))
 		case <-tick.C:
 		}
 	}

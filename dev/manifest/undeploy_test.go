@@ -77,6 +77,22 @@ func TestUndeploySaysHowToGoOn(t *testing.T) {
 	assert.Equal(t, out, "waiting for a\n")
 }
 
+// A lock that no agent takes back is taken back on the host, by what its record says.
+func TestUndeploySaysHowToUnlock(t *testing.T) {
+	locked := func(before string) string {
+		return `a its host is to be unlocked: "{\"want\":\"` + before + `\",\"before\":\"` + before + `\",\"giveBack\":true}"`
+	}
+	for _, before := range []string{"latest", "v1.50.0"} {
+		out, asked, err := undeploying(t, there+labelled, "a\n"+strings.ReplaceAll(locked(before), ",", ";")+"\n\n", "MINUTES=0")
+		assert.NilError(t, err, out)
+		assert.Assert(t, strings.Contains(out, "\n  On the host of a: apiclient set updates.version-lock="+before+"\n"), out)
+		assert.Equal(t, asked[len(asked)-1], deletion)
+	}
+	out, _, err := undeploying(t, there+labelled, "a\na Draining: pod x\n\n", "MINUTES=0")
+	assert.NilError(t, err, out)
+	assert.Assert(t, !strings.Contains(out, "apiclient"), out)
+}
+
 // Interrupted in the last deletion and run again it goes on there, whether or not its controller is gone by then.
 func TestUndeployRunAgain(t *testing.T) {
 	noController := "*--for=condition=Available*) echo gone >&2; exit 1 ;;\n"

@@ -46,6 +46,7 @@ func (c *checks) decided(actor string, before, after *corev1.Node) {
 	if action == string(marker.ActionStabilize) && takesBack(before, after) && has(after, marker.KeyDisruption) {
 		c.returned(actor, before)
 	}
+	c.wishesLock(actor, before, after)
 	ended := endedBy(before, after)
 	c.cycles(actor, before, after, ended)
 	if ended.Outcome == string(marker.OutcomeFailed) && !cycles(before) {

@@ -364,7 +364,7 @@ func (w *world) hostFault(m *machine, f Fault) {
 	case "F29":
 		fault.Delay = hostsim.Duration(f.jump())
 	case "F26":
-		// It is a state: the agent reads no settings, and nothing must come of it.
+		// It is a state: while it lasts the agent can neither read nor change the host's lock.
 	default:
 		fault.Count = 1 + f.N%5
 	}

@@ -58,7 +58,7 @@ func TestHostFaults(t *testing.T) {
 		"F23": {last: 2 * time.Minute},
 		"F24": {last: 2 * time.Minute, reasons: want{}},
 		"F25": {n: 8, last: 2 * time.Minute, reasons: want{plan.ReasonInterfaceUnsupported}},
-		// The agent reads no settings.
+		// Without a pin nothing but the fact of the host's lock depends on its settings.
 		"F26": {last: 5 * time.Minute},
 		"F27": {n: 4, last: 2 * time.Minute, reasons: want{plan.ReasonHostError}},
 		"F28": {last: 2 * time.Minute},

@@ -27,7 +27,12 @@ func (s *Scenario) lock(r *rand.Rand) {
 		return
 	}
 	for len(s.Policies) < 2 {
-		s.Policies = append(s.Policies, nil)
+		// Where controllers label nodes, all policies say so.
+		var rules Rules
+		if s.autoLabels() {
+			rules.put("autoLabel", "true")
+		}
+		s.Policies = append(s.Policies, rules)
 	}
 	for i := range s.Policies[:len(s.Policies)-1] {
 		if i == 0 || r.IntN(3) > 0 {
@@ -42,6 +47,11 @@ func (s *Scenario) lock(r *rand.Rand) {
 			f.When = moments[r.IntN(len(moments))]
 		}
 		return f
+	}
+	if r.IntN(2) == 0 {
+		// Versions to go up to and down to are there from the first, and time for both.
+		s.Faults = append(s.Faults, Fault{At: time.Second, Kind: NewRelease}, Fault{At: 2 * time.Second, Kind: NewRelease})
+		s.Trouble += 10 * time.Minute
 	}
 	for range 2 + r.IntN(4) {
 		s.Faults = append(s.Faults, draw(PersonWritesPolicy))
@@ -111,6 +121,12 @@ func (h hit) locks() {
 // setLock sets the host's version-lock past the operator.
 func (m *machine) setLock(lock string) {
 	s := m.host.Snapshot().Settings
+	if n := m.node(); n != nil {
+		if l, _ := marker.DecodeLock(n.Annotations); l != nil && slices.Contains(l.Asked, lock) {
+			// Nothing tells it from what the operator has set before, and a late commit of that may come at any time.
+			return
+		}
+	}
 	if s.VersionLock == lock {
 		// Nothing tells it from what stands there.
 		return
@@ -120,6 +136,36 @@ func (m *machine) setLock(lock string) {
 		panic(err)
 	}
 	m.theirLock, m.ourLock = lock, false
+}
+
+// wishesLock holds that a controller asks for a lock only with what the host had before (S5), while the node waits and
+// isn't paused, and for a lower version only by the policy's leave (S6). A lock that is taken back needs none of these.
+func (c *checks) wishesLock(actor string, before, after *corev1.Node) {
+	w := c.w
+	l, _ := marker.DecodeLock(after.Annotations)
+	had, _ := marker.DecodeLock(before.Annotations)
+	if l == nil || c.tampered[string(after.UID)] || annotation(after, marker.KeyIntentID) == annotation(before, marker.KeyIntentID) {
+		return
+	}
+	c.count("S5")
+	if stood := annotation(before, marker.KeyVersionLock); had == nil && l.Before != stood {
+		w.violate("S5", "%s notes that %s had the lock %s, and its agent says %s", actor, after.Name, l.Before, stood)
+	}
+	if l.GiveBack || had != nil && !had.GiveBack && had.Want == l.Want {
+		return
+	}
+	c.count("S6")
+	d, current := &w.controllerNamed(actor).decided, annotation(before, marker.KeyCurrentVersion)
+	switch {
+	case has(after, marker.KeyDisruption), marker.Action(annotation(before, marker.KeyActionWanted)) != marker.ActionStabilize:
+		w.violate("S6", "%s locks %s to %s in mid update", actor, after.Name, l.Want)
+	case has(before, marker.KeyPaused):
+		w.violate("S6", "%s locks %s to %s, which is paused", actor, after.Name, l.Want)
+	case !d.set.Versions.Downgrade && marker.CompareVersions(l.Want, current) < 0:
+		w.violate("S6", "%s locks %s to %s, although it runs %s", actor, after.Name, l.Want, current)
+	case had == nil && l.Before != marker.LockLatest && !d.set.Versions.OverrideLocks:
+		w.violate("S5", "%s locks %s to %s over the lock of others to %s", actor, after.Name, l.Want, l.Before)
+	}
 }
 
 // changedLock holds that the operator changes a lock only with a record of what stood there before, to what is asked for

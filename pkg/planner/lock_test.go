@@ -139,6 +139,10 @@ func TestLock(t *testing.T) {
 		{"a pin that stays, paused for less than a day", pin, append(done, wantedLock(v2, pausedSince(23*time.Hour)), paused), "Waiting wait Paused", noAct},
 		{"paused for good", pin, append(done, wantedLock(v2, pausedSince(24*time.Hour)), paused), "Waiting Lock LockWanted", "latest latest asked 1.2.0 back paused"},
 		{"paused for good, given back", pin, append(at, wantedLock(v2, pausedSince(24*time.Hour), givenBack), paused), "Waiting Unlock LockRestored", "gone"},
+		{"paused, and the pin is another", func(s *policy.Settings) { s.Versions.Pin = v3 }, append(done, wantedLock(v2, pausedSince(time.Hour)), paused), "Waiting wait Paused", noAct},
+		{"paused, and not locked yet", pin, append(at, wantedLock(v2, pausedSince(time.Hour)), unanswered, issued(time.Hour), paused), "Waiting wait Paused", noAct},
+		{"paused, and the host fell back", pin, append(at, wantedLock(v2, pausedSince(time.Hour)), issued(time.Hour), paused), "Waiting wait Paused", noAct},
+		{"paused, and others have locked it since", override, []change{saysLock(v3), wantedLock(v2, pausedSince(time.Hour)), paused}, "Waiting wait Paused", noAct},
 		{"not paused any more", pin, append(done, wantedLock(v2, pausedSince(time.Hour))), "Waiting wait Paused", "1.2.0 latest"},
 
 		{"staging another version", pin, []change{preparing, with(func(n *fleet.Node) { n.Marks.Intent.Target = v3 }), offered(v3)}, "Staging Abandon LockWanted", noAct},
@@ -211,7 +215,8 @@ func lockOf(l *marker.Lock) string {
 
 // Where no policy is in force locks stay as they are: one that was deleted by mistake unlocks no fleet.
 func TestLocksStayWithoutPolicy(t *testing.T) {
-	s := fleetOf([]fleet.Node{node("a", saysLock(v2), lists(v3, v2, v1), wantedLock(v2)), node("b", saysLock(marker.LockLatest), lists(v2, v1))})
+	s := fleetOf([]fleet.Node{node("a", saysLock(v2), lists(v3, v2, v1), wantedLock(v2)), node("b", saysLock(marker.LockLatest), lists(v2, v1)),
+		node("c", saysLock(marker.LockLatest), lists(v2, v1), wantedLock(v2, pausedSince(time.Hour)), unanswered, issued(time.Hour), paused)})
 	s.NoPolicy, s.PolicyProblem = true, "x"
 	out := planner.Plan(s, policy.DefaultSettings())
 	assert.Equal(t, len(out.Steps), 0, "%s", out)
@@ -231,4 +236,12 @@ func TestPinOfGroup(t *testing.T) {
 		assert.Assert(t, step != nil && step.Change.Marks.Lock != nil, "%s", out)
 		assert.Equal(t, step.Change.Marks.Lock.Want, want)
 	}
+}
+
+// The day after which a paused node is unlocked ends by the clock alone, so the plan says when to look again.
+func TestPauseForGoodIsLookedAtInTime(t *testing.T) {
+	set := policy.DefaultSettings()
+	set.Versions.Pin = v2
+	n := node("a", saysLock(v2), lists(v2, v1), wantedLock(v2, pausedSince(23*time.Hour)), paused)
+	assert.Equal(t, planner.Plan(fleetOf([]fleet.Node{n}), set).Wake, now.Add(time.Hour))
 }

@@ -132,6 +132,27 @@ func TestPinOfAPolicyThatOthersKeep(t *testing.T) {
 		Annotations: map[string]string{"kustomize.toolkit.fluxcd.io/reconcile": "disabled"}}}), "")
 }
 
+// A version that failed here is not gone back to without a word, nor one for which nothing starts any more.
+func TestRollbackToAVersionThatFailed(t *testing.T) {
+	c := newCluster(t)
+	for _, name := range []string{"a", "b"} {
+		h := idleHost(name)
+		h.marks = at(marker.ActionStabilize, marker.StateReady, time.Hour, v2, "")
+		h.marks.Report.Offered = v2 + "," + v1
+		h.marks.History = []marker.Attempt{{Version: v2, From: v1, Outcome: marker.OutcomeUpdated, Ended: ago(time.Hour)}}
+		h.marks.Failure = &marker.Failure{Versions: []string{v1}, Broken: []string{v1}, Reason: "RolledBack", At: ago(3 * time.Hour), RetryAfter: ago(2 * time.Hour)}
+		c.node(h)
+	}
+	c.configMap(kube.PolicyConfigMap, kube.PolicyKey, "version: 1\nmaxFailed: 2\n")
+	c.slots()
+	c.leads("a")
+	c.leader = atNoon{c: c, node: "a"}
+	got := c.run("rollback", "--dry-run")
+	assert.Equal(t, got.status, 0, got.errs)
+	assert.Assert(t, strings.Contains(got.out, "\n2 nodes that failed with 1.50.0: a b\n"), got.out)
+	assert.Assert(t, strings.Contains(got.out, "\nVersionStopped: 1.50.0 failed on 2 nodes, and nothing starts for a version that failed on 2: "), got.out)
+}
+
 // Without a ConfigMap one is made, which is said; without a leader what would happen isn't known, which is said too.
 func TestPinWithLess(t *testing.T) {
 	c := newCluster(t)

@@ -45,11 +45,9 @@ func locked(in *Input) Next {
 	case l == nil:
 		return in.beginLock()
 	case m.Paused || l.PausedSince != nil:
-		if next := in.lockPaused(); next.Reason != "" {
-			return next
-		}
+		return first(in, lockPaused, goOnLocked)
 	}
-	return in.goOnLocked()
+	return goOnLocked(in)
 }
 
 // beginLock asks for the first lock of a host that is to have one.
@@ -75,15 +73,18 @@ func (in *Input) beginLock() Next {
 }
 
 // goOnLocked goes on with a host that is locked, or was asked to be.
-func (in *Input) goOnLocked() Next {
+func goOnLocked(in *Input) Next {
 	l, pin, r := in.Marks.Lock, in.pin(), &in.Marks.Report
 	refused := in.pinRefused()
 	switch {
-	case in.NoPolicy:
-		// A policy that was deleted by mistake must not unlock a fleet.
 	case l.GiveBack && in.Marks.Paused:
-	case pin == "" && !l.GiveBack:
+	case in.NoPolicy && !in.Marks.Paused:
+		// A policy that was deleted by mistake must not unlock a fleet.
+	case pin == "" && !l.GiveBack && !in.NoPolicy:
 		return in.askLock(l.Changed(l.Before, true), fmt.Sprintf("nothing pins the host any more: its lock is set back to %s", l.Before))
+	case in.Marks.Paused:
+		// A paused host is asked for nothing but what stood there before.
+		return Next{}
 	case pin != "" && (l.GiveBack || !marker.SameLock(pin, l.Want)):
 		if refused.Refuses() {
 			return in.refused(intent.PhaseWaiting, refused)
@@ -214,26 +215,26 @@ func (c *change) unlock() {
 }
 
 // lockPaused takes a lock back from a node whose own pause has lasted.
-func (v *View) lockPaused() Next {
-	l, m := v.Marks.Lock, &v.Marks
+func lockPaused(in *Input) Next {
+	l, m := in.Marks.Lock, &in.Marks
 	note := func(since *time.Time, message string) Next {
-		c, next := v.keep(), *l
+		c, next := in.keep(), *l
 		next.PausedSince = since
 		c.Marks.Lock = &next
-		return v.do(intent.ActNote, plan.ReasonPaused, message, c)
+		return in.do(intent.ActNote, plan.ReasonPaused, message, c)
 	}
 	switch {
 	case !m.Paused:
 		return note(nil, "the node is not paused any more")
 	case l.GiveBack:
 		return Next{}
-	case l.PausedSince == nil || l.PausedSince.After(v.Now.Add(v.Settings.RetryMax)):
-		return note(v.moment(), "the node is paused: after a day its lock is taken back")
+	case l.PausedSince == nil || l.PausedSince.After(in.Now.Add(in.Settings.RetryMax)):
+		return note(in.moment(), "the node is paused: after a day its lock is taken back")
 	}
-	if end := l.PausedSince.Add(pausedForGood); v.Now.Before(end) {
+	if end := l.PausedSince.Add(pausedForGood); in.Now.Before(end) {
 		return none(end)
 	}
-	return v.askLock(l.Changed(l.Before, true), fmt.Sprintf("the node has been paused for a day: its lock is set back to %s", l.Before))
+	return in.askLock(l.Changed(l.Before, true), fmt.Sprintf("the node has been paused for a day: its lock is set back to %s", l.Before))
 }
 
 func locking(l *marker.Lock) plan.Message {
