@@ -40,6 +40,11 @@ remembered() {
 	"$kubectl" get nodes -o jsonpath='{range .items[?(@.metadata.annotations.bottlerocket\.aws/auto-labelled)]}{.metadata.name}{" "}{end}'
 }
 
+# Nodes that the startup taint of fresh nodes keeps workloads away from.
+tainted() {
+	"$kubectl" get nodes -o jsonpath='{range .items[*]}{.metadata.name}{" "}{.spec.taints[?(@.key=="bottlerocket.aws/fresh")].effect}{"\n"}{end}' | sed -n 's/ ..*$//p'
+}
+
 # Each is a command of its own, so that one that fails ends the script and isn't taken for "none".
 marked=$(left)
 managed=$(labelled)
@@ -98,3 +103,6 @@ fi
 nodes=$(remembered)
 # shellcheck disable=SC2086 # names of nodes, each a word
 [ -z "$nodes" ] || "$kubectl" annotate node $nodes bottlerocket.aws/auto-labelled- >/dev/null
+nodes=$(tainted)
+[ -z "$nodes" ] || echo "undeploy: nothing takes the taint bottlerocket.aws/fresh off any more. Have no new nodes register with it, and then:
+  kubectl taint node $(echo "$nodes" | tr '\n' ' ' | sed 's/ $//') bottlerocket.aws/fresh:NoSchedule-"

@@ -324,7 +324,7 @@ func port(t *testing.T, c corev1.Container, name string) int32 {
 func TestController(t *testing.T) {
 	o := load(t)
 	w := workload(t, o, Controller)
-	tolerates(t, w, "node.kubernetes.io/unschedulable")
+	tolerates(t, w, "node.kubernetes.io/unschedulable", marker.TaintFresh)
 	c := w.Container()
 	assert.DeepEqual(t, c.Command, []string{"/bottlerocket-update-operator"})
 	assert.Equal(t, c.Args[0], "-controller")
@@ -350,7 +350,7 @@ func TestProxy(t *testing.T) {
 	o := load(t)
 	w := workload(t, o, Proxy)
 	assert.Equal(t, len(w.Template.Spec.Volumes), 0)
-	tolerates(t, w, "node.kubernetes.io/unschedulable")
+	tolerates(t, w, "node.kubernetes.io/unschedulable", marker.TaintFresh)
 	c := w.Container()
 	assert.DeepEqual(t, c.Command, []string{"/bottlerocket-update-operator"})
 	assert.Equal(t, c.Args[0], "-proxy")
@@ -398,10 +398,13 @@ func selects(t *testing.T, selector *metav1.LabelSelector, w Workload) {
 	assert.Assert(t, !s.Empty() && s.Matches(labels.Set(w.Template.Labels)))
 }
 
-func tolerates(t *testing.T, w Workload, key string) {
+func tolerates(t *testing.T, w Workload, keys ...string) {
 	t.Helper()
-	assert.DeepEqual(t, w.Template.Spec.Tolerations, []corev1.Toleration{
-		{Key: key, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}})
+	var want []corev1.Toleration
+	for _, key := range keys {
+		want = append(want, corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule})
+	}
+	assert.DeepEqual(t, w.Template.Spec.Tolerations, want)
 }
 
 func TestAgent(t *testing.T) {

@@ -52,7 +52,7 @@ func TestPlansObjects(t *testing.T) {
 
 	assert.Equal(t, len(o.Workloads()), 1)
 	w := workload(t, o, Runner)
-	tolerates(t, w, "node.kubernetes.io/unschedulable")
+	tolerates(t, w, "node.kubernetes.io/unschedulable", marker.TaintFresh)
 	assert.Equal(t, *o.Deployments[0].Spec.Replicas, int32(1))
 	assert.Equal(t, o.Deployments[0].Spec.Strategy.Type, appsv1.RecreateDeploymentStrategyType)
 	assert.Equal(t, w.Template.Spec.ServiceAccountName, o.ServiceAccounts[0].Name)

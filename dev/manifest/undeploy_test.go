@@ -147,6 +147,13 @@ func TestUndeployForgetsWhatWasLabelled(t *testing.T) {
 	assert.Equal(t, asked[n-1], "annotate node a b bottlerocket.aws/auto-labelled-")
 }
 
+// A taint that nothing takes off any more keeps workloads away for ever: the nodes that have it are named.
+func TestUndeployNamesFreshNodes(t *testing.T) {
+	out, _, err := undeploying(t, there+`*jsonpath*bottlerocket.aws/fresh*) printf 'a \nb NoSchedule\nc NoSchedule\n' ;;`+"\n", "\n")
+	assert.NilError(t, err, out)
+	assert.Assert(t, strings.HasSuffix(out, "\n  kubectl taint node b c bottlerocket.aws/fresh:NoSchedule-\n"), out)
+}
+
 // An API server that doesn't answer isn't one that has no nodes left.
 func TestUndeployDeletesNothingUnseen(t *testing.T) {
 	for _, question := range []string{"*'get nodes -l'*", "*'get deployment'*", "'label node'*", "*'get pods'*"} {

@@ -108,7 +108,7 @@ func attacks(w *wall, component string) []attack {
 		merge("the provider's ID", `{"spec":{"providerID":"forged"}}`, "providerID"),
 		merge("a subnet", `{"spec":{"podCIDR":"10.1.0.0/24","podCIDRs":["10.1.0.0/24"]}}`, "podCIDR"),
 	)
-	return slices.Concat(all, labelling(), locking(), evictions(w), creations(w))
+	return slices.Concat(all, labelling(), locking(), untainting(), evictions(w), creations(w))
 }
 
 // wholeNode are attacks that are no patches.

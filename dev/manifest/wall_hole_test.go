@@ -49,6 +49,7 @@ func holes() []hole {
 	)
 	add("update-operator-controller", labelHoles()...)
 	add("update-operator-controller", lockHoles()...)
+	add("update-operator-controller", freshHoles()...)
 	add(evictionPolicy,
 		[3]string{"variables.options.?preconditions.?uid.hasValue()", "true", "a pod evicted by its name alone"},
 		[3]string{"variables.options.?gracePeriodSeconds.orValue(1) > 0", "true", "a pod evicted at once"},

@@ -34,6 +34,7 @@ func (w *wall) fillNewcomers(t *testing.T) {
 		{ObjectMeta: metav1.ObjectMeta{Name: oldTimer, Labels: map[string]string{string(marker.KeyPlatformVersion): "0"}}},
 		{ObjectMeta: metav1.ObjectMeta{Name: planned, Labels: map[string]string{string(marker.KeyInterfaceVersion): "plan"}}},
 		{ObjectMeta: metav1.ObjectMeta{Name: lockedNode, Labels: map[string]string{string(marker.KeyLocked): "true"}, Annotations: map[string]string{string(marker.KeyLock): aLock}}},
+		{ObjectMeta: metav1.ObjectMeta{Name: freshNode}, Spec: corev1.NodeSpec{Taints: freshTaints()}},
 		{ObjectMeta: metav1.ObjectMeta{Name: returner, Annotations: map[string]string{autoLabelled: "then"}}},
 	} {
 		image := n.Status.NodeInfo.OSImage

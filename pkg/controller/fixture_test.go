@@ -161,7 +161,7 @@ type machine struct {
 	stayDown bool
 }
 
-func (f *testFleet) add(name string) *machine {
+func (f *testFleet) add(name string, taints ...corev1.Taint) *machine {
 	f.t.Helper()
 	dir, err := os.MkdirTemp("", "host")
 	assert.NilError(f.t, err)
@@ -175,7 +175,7 @@ func (f *testFleet) add(name string) *machine {
 	m.server = hostsim.NewServer(m.host)
 	ctx := context.Background()
 	_, err = f.client.CoreV1().Nodes().Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{
-		Name: name, Labels: map[string]string{string(marker.KeyInterfaceVersion): "2.0.0"}}}, metav1.CreateOptions{})
+		Name: name, Labels: map[string]string{string(marker.KeyInterfaceVersion): "2.0.0"}}, Spec: corev1.NodeSpec{Taints: taints}}, metav1.CreateOptions{})
 	assert.NilError(f.t, err)
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "agent-" + name, Labels: map[string]string{
 		"app.kubernetes.io/name": "bottlerocket-update-operator", "app.kubernetes.io/component": "agent"}}}

@@ -68,6 +68,8 @@ type Node struct {
 	// Info is what else the kubelet says of the node; nil but for nodes with InterfacePlan.
 	Info *NodeInfo
 
+	// FreshTaint: the taint of new nodes is on it.
+	FreshTaint bool
 	// Leaving names what is removing the node from the cluster; empty if nothing is.
 	Leaving string
 	// UnavailableSince is since when the node has not been Ready, or has been cordoned, as far as this process knows; zero

@@ -49,6 +49,8 @@ const (
 	ActLock Act = "Lock"
 	// ActUnlock ends the record of a lock that was taken back.
 	ActUnlock Act = "Unlock"
+	// ActUntaint takes the taint of new nodes off.
+	ActUntaint Act = "Untaint"
 	// ActRetry forgets a failure, because a user asked for a retry.
 	ActRetry Act = "Retry"
 	// ActReset asks to deactivate an update that no intent asked for, because a user asked for a retry.
@@ -99,6 +101,7 @@ var transitions = []Transition{
 	{ActFence, []Phase{PhaseResetting}, marker.ActionResetState, PhaseResetting},
 	{ActLock, []Phase{PhaseWaiting}, marker.ActionStabilize, PhaseWaiting},
 	{ActUnlock, []Phase{PhaseWaiting}, "", PhaseWaiting},
+	{ActUntaint, append([]Phase{PhaseNew}, begun...), "", ""},
 	{ActRetry, append([]Phase{PhaseNew}, begun...), "", ""},
 	{ActDismiss, append([]Phase{PhaseNew}, begun...), "", ""},
 	{ActReset, []Phase{PhaseWaiting}, marker.ActionResetState, PhaseResetting},

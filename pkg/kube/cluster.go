@@ -277,11 +277,11 @@ func (k *Cluster) keep(n *corev1.Node) {
 func (k *Cluster) Write(ctx context.Context, name string, c *plan.Change) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
-	annotations, uid, err := k.annotations(name, c.ResourceVersion)
+	read, err := k.readAt(name, c.ResourceVersion)
 	if err != nil {
 		return err
 	}
-	body, err := patch(annotations, c)
+	body, err := patch(read, c)
 	if err != nil {
 		return errors.Wrapf(err, "composing the change of node %q", name)
 	}
@@ -299,7 +299,7 @@ func (k *Cluster) Write(ctx context.Context, name string, c *plan.Change) error 
 		return errors.WithMessagef(ErrConflict, "writing node %q", name)
 	case err != nil:
 		return errors.Wrapf(err, "writing node %q", name)
-	case n.UID != uid:
+	case n.UID != read.UID:
 		return errors.WithMessagef(ErrConflict, "writing node %q", name)
 	}
 	k.keep(stripNode(n))
@@ -316,22 +316,22 @@ func (k *Cluster) stands(ctx context.Context, name, version string) error {
 	return err
 }
 
-// annotations returns what stands on the node at this very resourceVersion.
-func (k *Cluster) annotations(name, version string) (map[string]string, types.UID, error) {
+// readAt returns what was read of the node at this very resourceVersion.
+func (k *Cluster) readAt(name, version string) (*corev1.Node, error) {
 	k.mu.Lock()
 	w, ok := k.written[name]
 	k.mu.Unlock()
 	if ok && w.node.ResourceVersion == version {
-		return w.node.Annotations, w.node.UID, nil
+		return w.node, nil
 	}
 	obj, ok, err := k.c.Nodes.GetIndexer().GetByKey(name)
 	if err != nil {
-		return nil, "", errors.Wrapf(err, "looking up node %q", name)
+		return nil, errors.Wrapf(err, "looking up node %q", name)
 	}
 	if n, is := obj.(*corev1.Node); ok && is && n.ResourceVersion == version {
-		return n.Annotations, n.UID, nil
+		return n, nil
 	}
-	return nil, "", errors.WithMessagef(ErrConflict, "writing node %q", name)
+	return nil, errors.WithMessagef(ErrConflict, "writing node %q", name)
 }
 
 // Exists looks live if the node with this UID is still there.

@@ -16,7 +16,7 @@ import (
 // WriteOnce carries out a change of a node that was read live, for a process that watches nothing. It reports whether
 // there was anything to write. ErrConflict means that the node was written to, or replaced, since it was read.
 func WriteOnce(ctx context.Context, client kubernetes.Interface, read *corev1.Node, c *plan.Change, o metav1.PatchOptions) (bool, error) {
-	body, err := patch(read.Annotations, c)
+	body, err := patch(read, c)
 	if err != nil {
 		return false, errors.Wrapf(err, "composing the change of node %q", read.Name)
 	}

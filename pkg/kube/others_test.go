@@ -25,12 +25,12 @@ func TestMarksForOthersAreKept(t *testing.T) {
 
 // Cordon, record and marks for others are one patch (S5).
 func TestMarksForOthersAreInThePatch(t *testing.T) {
-	body, err := patch(nil, &plan.Change{ResourceVersion: "5", Unschedulable: new(true),
+	body, err := patch(&corev1.Node{}, &plan.Change{ResourceVersion: "5", Unschedulable: new(true),
 		Labels: map[string]*string{marker.LabelExcluded: new("true")}, Annotations: map[string]*string{marker.AnnotationDisrupt: nil}})
 	assert.NilError(t, err)
 	assert.Equal(t, string(body), `{"metadata":{"annotations":{"karpenter.sh/do-not-disrupt":null},`+
 		`"labels":{"node.kubernetes.io/exclude-from-external-load-balancers":"true"},"resourceVersion":"5"},"spec":{"unschedulable":true}}`)
-	body, err = patch(nil, &plan.Change{ResourceVersion: "5", Labels: map[string]*string{marker.LabelExcluded: nil}})
+	body, err = patch(&corev1.Node{}, &plan.Change{ResourceVersion: "5", Labels: map[string]*string{marker.LabelExcluded: nil}})
 	assert.NilError(t, err)
 	assert.Assert(t, body != nil, "a label alone is something to write")
 }

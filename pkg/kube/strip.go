@@ -23,11 +23,7 @@ func stripNode(n *corev1.Node) *corev1.Node {
 		CreationTimestamp: n.CreationTimestamp,
 	}}
 	out.Spec.Unschedulable = n.Spec.Unschedulable
-	for _, t := range n.Spec.Taints {
-		if leavingTaints[t.Key] != "" {
-			out.Spec.Taints = append(out.Spec.Taints, corev1.Taint{Key: unique.Make(t.Key).Value(), Effect: t.Effect})
-		}
-	}
+	out.Spec.Taints = keptTaints(n)
 	for _, c := range n.Status.Conditions {
 		if c.Type == corev1.NodeReady {
 			out.Status.Conditions = []corev1.NodeCondition{{Type: c.Type, Status: c.Status, LastTransitionTime: c.LastTransitionTime}}
@@ -40,6 +36,21 @@ func stripNode(n *corev1.Node) *corev1.Node {
 		to.KubeletVersion = unique.Make(in.KubeletVersion).Value()
 		to.KernelVersion = unique.Make(in.KernelVersion).Value()
 		to.ContainerRuntimeVersion = unique.Make(in.ContainerRuntimeVersion).Value()
+	}
+	return out
+}
+
+// keptTaints are those that say that a node leaves the cluster. Where the taint of new nodes is to be taken off, it is
+// all: the list is written as a whole.
+func keptTaints(n *corev1.Node) []corev1.Taint {
+	if slices.ContainsFunc(n.Spec.Taints, isFresh) {
+		return n.DeepCopy().Spec.Taints
+	}
+	var out []corev1.Taint
+	for _, t := range n.Spec.Taints {
+		if leavingTaints[t.Key] != "" {
+			out = append(out, corev1.Taint{Key: unique.Make(t.Key).Value(), Effect: t.Effect})
+		}
 	}
 	return out
 }

@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -39,6 +40,11 @@ func leaving(n *corev1.Node) string {
 	return ""
 }
 
+// isFresh reports whether a taint is that of new nodes. With another effect it is not the operator's to take off.
+func isFresh(t corev1.Taint) bool {
+	return t.Key == marker.TaintFresh && t.Effect == corev1.TaintEffectNoSchedule
+}
+
 // bootID is the boot ID that the kubelet reports; empty if it can't be one, which proves no reboot.
 func bootID(said string) string {
 	if !marker.ValidToken(said) {
@@ -57,6 +63,7 @@ func View(n *corev1.Node) fleet.Node {
 		Interface:       fleet.InterfaceOf(n.Labels),
 		Labels:          n.Labels,
 		Zone:            n.Labels[fleet.ZoneLabel],
+		FreshTaint:      slices.ContainsFunc(n.Spec.Taints, isFresh),
 		Leaving:         leaving(n),
 		Unschedulable:   n.Spec.Unschedulable,
 		Created:         n.CreationTimestamp.Time,

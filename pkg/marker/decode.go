@@ -36,6 +36,11 @@ func Decode(annotations map[string]string) (Marks, []Problem) {
 	m.Plan = d.plan()
 	m.Lock = d.lock()
 	m.Report = d.report()
+	if v, ok := d.text(KeyFresh, maxJSON); ok {
+		m.Fresh = &Fresh{}
+		d.object(KeyFresh, v, m.Fresh, &m.Fresh.extra)
+		m.Fresh.Why = Clip(m.Fresh.Why, maxToken)
+	}
 	if v, ok := d.text(KeyPlanDone, maxJSON); ok {
 		// What can't be read is not done: its plans run once more, which costs a run and no promise.
 		_ = json.Unmarshal([]byte(v), &m.PlanDone)

@@ -55,6 +55,9 @@ func Encode(m Marks) map[Key]string {
 	if m.Lock != nil {
 		out[KeyLock] = marshal(m.Lock, m.Lock.extra)
 	}
+	if m.Fresh != nil {
+		out[KeyFresh] = marshal(m.Fresh, m.Fresh.extra)
+	}
 	if m.AutoLabelled != nil {
 		out[KeyAutoLabelled] = *m.AutoLabelled
 	}

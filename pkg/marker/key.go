@@ -34,6 +34,7 @@ const (
 	KeyAutoLabelled  Key = Prefix + "auto-labelled"
 	KeyLock          Key = Prefix + "lock"
 	KeyLocked        Key = Prefix + "locked"
+	KeyFresh         Key = Prefix + "fresh"
 
 	KeyActiveID         Key = Prefix + "active-id"
 	KeyActionState      Key = Prefix + "action-state"
@@ -100,6 +101,7 @@ var table = []Entry{
 	{KeyAutoLabelled, KindAnnotation, WriterController, "when the controller labelled the node by `autoLabel`, or let go of it while that was on: it is never labelled so again. The controller never changes or removes it"},
 	{KeyLock, KindAnnotation, WriterController, "JSON, from the first wish to lock the host to a version until that is undone: what its setting `version-lock` is to be, what stood there before, and what was asked for meanwhile"},
 	{KeyLocked, KindLabel, WriterController, "`true` as long as `lock` is there: by it the agent stays on a node whose label was removed, until it has put the setting back"},
+	{KeyFresh, KindAnnotation, WriterController, "JSON: why the taint `bottlerocket.aws/fresh:NoSchedule` was taken off, and how often"},
 	{KeyActiveID, KindAnnotation, WriterAgent, "the intent that the agent worked on last"},
 	{KeyActionState, KindAnnotation, WriterAgent, "its answer: `busy`, `ready`, `error`"},
 	{KeyReason, KindAnnotation, WriterAgent, "why the answer is what it is, where the controller acts on that: `AnotherUpdater`, `UnrequestedActivation`, `InterfaceUnsupported`, `RepositoryUnavailable`, of a lock `LockFailed`, `LockedByOthers`, `LockStood`, and of a plan `PodFailed`, `NoEffect`, `PodRefused`, `Interrupted`; absent otherwise"},

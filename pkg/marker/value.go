@@ -190,6 +190,8 @@ type Disruption struct {
 	// Cycle is the user's request that the attempt is for, if it ends on the version that the node runs already; empty
 	// for an update.
 	Cycle string `json:"cycle,omitempty"`
+	// Fresh: the node had no workloads yet when it was taken out of service.
+	Fresh bool `json:"fresh,omitempty"`
 	// From is the version that the node ran when it was cordoned, by its kubelet; empty in an attempt of a plan, and where
 	// an older build cordoned it.
 	From string `json:"from,omitempty"`
@@ -277,6 +279,8 @@ type Marks struct {
 	PlanDone map[string]string
 	// Lock is the wish that the host be locked to a version; nil if there is none.
 	Lock *Lock `json:",omitempty"`
+	// Fresh is what became of the taint of new nodes; nil while nothing did.
+	Fresh *Fresh `json:",omitempty"`
 	// AutoLabelled is the value as it stands, for what counts is that it is there: the node is not labelled by autoLabel.
 	// Nil if it isn't.
 	AutoLabelled *string

@@ -119,6 +119,8 @@ type Change struct {
 	Marks           marker.Marks
 	// Unschedulable is nil if spec.unschedulable stays as it is.
 	Unschedulable *bool
+	// DropFresh takes the taint of new nodes off.
+	DropFresh bool `json:",omitempty"`
 	// Labels and Annotations are marks for load balancers and autoscalers: a value to set, or nil to delete. The one
 	// bottlerocket.aws keys among them are the label that ActLabel sets, and the one that stands as long as a lock.
 	Labels, Annotations map[string]*string

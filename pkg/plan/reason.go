@@ -144,6 +144,12 @@ const (
 	ReasonLockedByOthers Reason = "LockedByOthers"
 	// ReasonLockLeft: the label is gone, and the host keeps the operator's lock since its agent can't take it back.
 	ReasonLockLeft Reason = "LockLeft"
+	// ReasonFreshUnproven: no node of its group has proven a version to which a new node could go before it has workloads.
+	ReasonFreshUnproven Reason = "FreshUnproven"
+	// ReasonFreshOverdue: a new node is too old by now to keep its taint.
+	ReasonFreshOverdue Reason = "FreshOverdue"
+	// ReasonTaintReturns: the taint of new nodes was put on a node again and again.
+	ReasonTaintReturns Reason = "TaintReturns"
 	// ReasonLabelRemoved: the label is gone, and what the operator did to the node is being undone.
 	ReasonLabelRemoved Reason = "LabelRemoved"
 )
@@ -202,7 +208,8 @@ var reasons = []Reason{
 	ReasonPodEndAwaited, ReasonEvictionLimit, ReasonDrainFailing, ReasonVolumesAttached, ReasonHookAwaited, ReasonCheckFailing, ReasonRebooting,
 	ReasonReturning, ReasonPodsNotReady, ReasonSoaking, ReasonWorkloadsAwaited, ReasonNotReadyAfterUpdate, ReasonResetting, ReasonLost, ReasonWriteFailing,
 	ReasonNoPlan, ReasonTemplateMissing, ReasonTargetUnknown, ReasonMinorSkipped, ReasonPlansContradict, ReasonNoEffect,
-	ReasonPinNotOffered, ReasonPinLower, ReasonLocking, ReasonLockFailed, ReasonLockedByOthers, ReasonLockLeft, ReasonLabelRemoved,
+	ReasonPinNotOffered, ReasonPinLower, ReasonLocking, ReasonLockFailed, ReasonLockedByOthers, ReasonLockLeft, ReasonFreshUnproven, ReasonFreshOverdue, ReasonTaintReturns,
+	ReasonLabelRemoved,
 	ReasonManaged, ReasonUpdateAvailable, ReasonLooking, ReasonCordoned, ReasonRebootRequested, ReasonSingleNode, ReasonRebootedEarly, ReasonUncordoned,
 	ReasonUpdated, ReasonVerified, ReasonSoakRestarted, ReasonResetDone, ReasonAlreadyOnTarget, ReasonOfferWithdrawn,
 	ReasonStagingFailed, ReasonStagingDeadline, ReasonDrainDeadline, ReasonEvictionRefused, ReasonVolumesDeadline, ReasonHookFailed, ReasonAgentLost, ReasonRebootDeadline, ReasonRebootFailed,

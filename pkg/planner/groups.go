@@ -114,7 +114,7 @@ func (p *planner) holdsUp(before *group, w *check.Wave) plan.Refusal {
 	asked, others := 0, 0
 	for i := range p.members {
 		m := &p.members[i]
-		if m.group != before || m.Leaving != "" {
+		if m.group != before || m.Leaving != "" || m.Fresh() {
 			continue
 		}
 		runs, concerned := p.runs(m, w.Version)

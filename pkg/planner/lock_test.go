@@ -8,6 +8,7 @@ import (
 	"gotest.tools/v3/assert"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/planner"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
@@ -84,6 +85,8 @@ func TestLock(t *testing.T) {
 		{"a lock of others", pin, []change{saysLock(v3), lists(v3, v2, v1), offered(v3)}, "Waiting wait LockedByOthers", noAct},
 		{"a lock of others at the pin's place", pin, []change{saysLock(v3), lists(v3, v2, v1), offered(v2)}, "Waiting Stage UpdateAvailable", noAct},
 		{"a lock of others that gives way", override, []change{saysLock(v3), lists(v3, v2, v1)}, "Waiting Lock LockWanted", "1.2.0 1.3.0"},
+		{"a lock of others on a host that runs the pin", func(s *policy.Settings) { s.Versions.Pin = v1 }, []change{saysLock(v3), lists(v3, v2, v1)}, "UpToDate wait UpToDate", noAct},
+		{"and would leave it", func(s *policy.Settings) { s.Versions.Pin = v1 }, []change{saysLock(v3), lists(v3, v2, v1), offered(v3)}, "Waiting wait LockedByOthers", noAct},
 		{"a host that does not say its settings", pin, []change{lists(v3, v2, v1)}, "Waiting wait LockFailed", noAct},
 		{"such a host that chooses the pin", pin, []change{lists(v3, v2, v1), offered(v2)}, "Waiting Stage UpdateAvailable", noAct},
 		{"an agent that knows no locks", pin, append(at, protocol(3)), "Waiting wait AgentNotReady", noAct},
@@ -110,6 +113,7 @@ func TestLock(t *testing.T) {
 		{"given back, not answered", none, append(done, wantedLock(v2, givenBack), unanswered), "Waiting wait Locking", noAct},
 		{"given back", none, append(at, wantedLock(v2, givenBack)), "Waiting Unlock LockRestored", "gone"},
 		{"others have locked it since", none, []change{saysLock(v3), wantedLock(v2, givenBack), answers(marker.StateError, "x"), others}, "Waiting Unlock LockRestored", "gone"},
+		{"others have locked it since, and its agent has not looked", none, []change{saysLock(v3), wantedLock(v2, givenBack)}, "Waiting Unlock LockRestored", "gone"},
 		{"pinned again while it is given back", pin, append(done, wantedLock(v2, givenBack), unanswered), "Waiting Lock LockWanted", "1.2.0 latest asked 1.2.0"},
 
 		{"locking failed", pin, append(at, wantedLock(v2), answers(marker.StateError, "x"), failed), "Waiting wait LockFailed", noAct},
@@ -155,6 +159,8 @@ func TestLock(t *testing.T) {
 		{"in the soak", func(s *policy.Settings) { s.Versions.Pin = v3 }, []change{verifying(time.Second), wantedLock(v2)}, "Verifying wait Soaking", noAct},
 
 		{"a cycle that waits, and nothing pins any more", none, []change{cycleStaged, wantedLock(v1)}, "Staged Stabilize LockWanted", "1.1.0 latest asked 1.1.0"},
+		{"a cycle that waits, and the pin is another", pin, []change{cycleStaged, saysLock(v1), lists(v3, v2, v1), wantedLock(v1)}, "Staged Stabilize LockWanted", "1.1.0 latest asked 1.1.0"},
+		{"a cycle that waits, and the new pin is not offered", pin, []change{cycleStaged, saysLock(v1), lists(v3, v1), wantedLock(v1)}, "Staged Cordon Cordoned", noAct},
 		{"a cycle in its drain", none, []change{cycleDraining, wantedLock(v1)}, "Draining Drain Draining", noAct},
 		{"the label is gone, too late to begin", pin, append(done, wantedLock(v2, givenBack), unlabelled, unanswered, issued(time.Hour)), "Waiting Leave LabelRemoved", "latest latest asked 1.2.0 failures 1 back"},
 		{"the label is gone, in mid drain", pin, []change{draining, wantedLock(v2), saysLock(v2), unlabelled}, "Draining Leave LabelRemoved", "latest latest asked 1.2.0 back"},
@@ -165,6 +171,7 @@ func TestLock(t *testing.T) {
 		{"the label is gone, and no agent is there", pin, append(done, wantedLock(v2, givenBack), unlabelled, unanswered, agentAway), "Waiting wait LockLeft", noAct},
 		{"the label is gone, and the host refuses", pin, append(done, wantedLock(v2, givenBack), unlabelled, answers(marker.StateError, "x"), failed), "Waiting wait LockLeft", noAct},
 		{"it is asked again", pin, append(done, wantedLock(v2, givenBack), unlabelled, answers(marker.StateError, "x"), failed, issued(time.Hour)), "Waiting Leave LabelRemoved", "latest latest asked 1.2.0 failures 1 back"},
+		{"later each time", pin, append(done, wantedLock(v2, givenBack, lockFailures(1)), unlabelled, answers(marker.StateError, "x"), failed, issued(10*time.Minute)), "Waiting wait LockLeft", noAct},
 		{"the label of the lock alone stands", pin, append(at, unlabelled, with(func(n *fleet.Node) { n.Labels = map[string]string{string(marker.KeyLocked): "true"} })),
 			"Waiting Unlock LockRestored", "gone"},
 	} {
@@ -183,7 +190,11 @@ func TestLock(t *testing.T) {
 			if got := lockOf(step.Change.Marks.Lock); got != tc.lock {
 				assert.Assert(t, tc.lock == noAct && step.Change.Marks.Lock != nil && lockOf(before) == got || tc.lock == noAct && before == nil && got == "gone", "%s is not %s", got, tc.lock)
 			}
+			if i := step.Change.Marks.Intent; d.Act == intent.ActLeave {
+				assert.Assert(t, !step.Change.RemoveAll && i.ID != n.Marks.Intent.ID && i.Action == marker.ActionStabilize && i.Until.After(now), "the agent is asked to unlock the host first")
+			}
 			locks, changed := step.Change.Labels[string(marker.KeyLocked)]
+			assert.Assert(t, changed || tc.lock != "gone" || n.Labels[string(marker.KeyLocked)] == "", "the label stays without its record")
 			if changed {
 				assert.Equal(t, locks != nil, step.Change.Marks.Lock != nil, "label and record come and go together")
 			}
@@ -216,7 +227,8 @@ func lockOf(l *marker.Lock) string {
 // Where no policy is in force locks stay as they are: one that was deleted by mistake unlocks no fleet.
 func TestLocksStayWithoutPolicy(t *testing.T) {
 	s := fleetOf([]fleet.Node{node("a", saysLock(v2), lists(v3, v2, v1), wantedLock(v2)), node("b", saysLock(marker.LockLatest), lists(v2, v1)),
-		node("c", saysLock(marker.LockLatest), lists(v2, v1), wantedLock(v2, pausedSince(time.Hour)), unanswered, issued(time.Hour), paused)})
+		node("c", saysLock(marker.LockLatest), lists(v2, v1), wantedLock(v2, pausedSince(time.Hour)), unanswered, issued(time.Hour), paused),
+		node("d", preparing, saysLock(v2), wantedLock(v2))})
 	s.NoPolicy, s.PolicyProblem = true, "x"
 	out := planner.Plan(s, policy.DefaultSettings())
 	assert.Equal(t, len(out.Steps), 0, "%s", out)
@@ -244,4 +256,19 @@ func TestPauseForGoodIsLookedAtInTime(t *testing.T) {
 	set.Versions.Pin = v2
 	n := node("a", saysLock(v2), lists(v2, v1), wantedLock(v2, pausedSince(23*time.Hour)), paused)
 	assert.Equal(t, planner.Plan(fleetOf([]fleet.Node{n}), set).Wake, now.Add(time.Hour))
+}
+
+// A list of versions that was cut says so, since the pin may be among those that were left out.
+func TestPinNotOfferedNamesWhatIs(t *testing.T) {
+	set := policy.DefaultSettings()
+	set.Versions.Pin = "1.9.0"
+	d, _ := find(t, planner.Plan(fleetOf([]fleet.Node{node("a", saysLock(marker.LockLatest), lists(v3, v1))}), set), "a")
+	assert.Equal(t, d.Message.String(), "is pinned to 1.9.0, which its host is not offered; it is offered 1.3.0, 1.1.0")
+}
+
+// A host that refused to be unlocked is asked again when its wait is over, not when something else happens.
+func TestUnlockIsTriedAgainInTime(t *testing.T) {
+	set := policy.DefaultSettings()
+	n := node("a", saysLock(v2), wantedLock(v2, givenBack), unlabelled, answers(marker.StateError, "x"), because(marker.ReasonLockFailed))
+	assert.Equal(t, planner.Plan(fleetOf([]fleet.Node{n}), set).Wake, n.Marks.Intent.Time.Add(set.BackOff(1)))
 }

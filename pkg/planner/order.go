@@ -26,7 +26,7 @@ func (p *planner) candidate(i int) candidate {
 	m := &p.members[i]
 	c := candidate{member: m, at: i}
 	blocked := m.Forecast != nil && m.Forecast.Obstacle != fleet.ObstacleNone
-	for _, behind := range [...]bool{!m.Slot, m.ControllerHere, m.Behind(), blocked, m.Marks.Cycle == ""} {
+	for _, behind := range [...]bool{!m.Slot, !m.Fresh(), m.ControllerHere, m.Behind(), blocked, m.Marks.Cycle == ""} {
 		c.rank <<= 1
 		if behind {
 			c.rank |= 1
@@ -35,10 +35,11 @@ func (p *planner) candidate(i int) candidate {
 	return c
 }
 
-// order puts candidates in their order: interrupted starts first, which hold a slot already; the controller's own node
-// last, nodes that failed or had their turn behind the others, and then those that could not be drained at the last
-// look: however many they are, looking at them again keeps no other waiting. Then those that a user asks for, before
-// their like alone. Then the oldest version first, those that are away already, and by name.
+// order puts candidates in their order: interrupted starts first, which hold a slot already, then nodes that have no
+// workloads yet; the controller's own node last, nodes that failed or had their turn behind the others, and then those
+// that could not be drained at the last look: however many they are, looking at them again keeps no other waiting. Then
+// those that a user asks for, before their like alone. Then the oldest version first, those that are away already, and
+// by name.
 func order(all []candidate) {
 	ages := agesOf(all)
 	for i := range all {

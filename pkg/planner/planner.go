@@ -17,6 +17,7 @@ import (
 // limits then goes to those that want it, see order.go for which come first.
 func Plan(s fleet.Snapshot, set policy.Settings) plan.Plan {
 	p := newPlanner(s, set)
+	p.proveFresh()
 	for i := range p.members {
 		p.next(i)
 	}
@@ -81,7 +82,7 @@ func (p *planner) next(i int) {
 	in := lifecycle.Input{View: m.View, AgentsReady: agents > 0, OthersOut: p.outOfService > 1 || p.outOfService == 1 && !m.OutOfService()}
 	switch m.Phase() {
 	case intent.PhaseDraining:
-		if w := m.group.Window(); m.Rules.WhenClosed == policy.Return && w.Open {
+		if w := m.group.Window(); !m.Fresh() && m.Rules.WhenClosed == policy.Return && w.Open {
 			in.Closes = w.Ends
 		}
 		in.Recall = p.recall(m)
@@ -106,6 +107,9 @@ func (p *planner) next(i int) {
 
 func (p *planner) recall(m *member) plan.Refusal {
 	target := m.Marks.Intent.Target
+	if m.Fresh() {
+		return m.group.RecallFresh(&p.now, p.NoPolicy, m.Lower(target), p.version(m.Rules, target))
+	}
 	if m.Cycles() {
 		return m.group.Recall(&p.now, p.NoPolicy, plan.Refusal{}, &check.Version{Name: target})
 	}
@@ -115,6 +119,7 @@ func (p *planner) recall(m *member) plan.Refusal {
 // take takes what was decided on a node into the plan.
 func (p *planner) take(i int, next lifecycle.Next) {
 	m := &p.members[i]
+	next = m.Taint(next)
 	p.wakeAt(next.Again)
 	d := plan.Decision{Node: m.Name, UID: m.UID, Phase: next.Phase, Version: m.Marks.Report.Current, Target: m.Marks.Intent.Target,
 		Reason: next.Reason, Message: next.Message, NotBefore: next.Message.Ends()}
@@ -158,6 +163,9 @@ func (p *planner) budgets() []plan.Usage {
 	var all []plan.Usage
 	for _, g := range append([]*group{p.fleet}, p.groups...) {
 		all = append(all, g.scope.Usage()...)
+	}
+	if p.fresh.Members() > 0 {
+		all = append(all, p.fresh.Usage()...)
 	}
 	return append(all, plan.Usage{Of: "staging", Rule: policy.Count(p.set.MaxStaging).String(), Limit: p.set.MaxStaging, Used: p.staging, Disrupted: p.staging})
 }

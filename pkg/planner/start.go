@@ -38,7 +38,7 @@ func (p *planner) start() {
 // question is what a start of a member depends on.
 func (p *planner) question(m *member, version string) *check.Start {
 	q := &check.Start{View: &m.View, Fleet: &p.now, Group: &m.group.Group, Version: &check.Version{Name: version},
-		Scopes: m.group.budgets, Away: m.away, OthersFirst: p.othersFirst}
+		Scopes: m.budgets, Away: m.away, OthersFirst: p.othersFirst}
 	if !m.Cycles() {
 		q.Version, q.GoesFirst = p.version(m.Rules, version), p.goesFirst(m, version)
 	}
@@ -58,10 +58,10 @@ func (p *planner) disrupt(c *candidate) {
 	case intent.ActConfirm:
 		p.confirming++
 	case intent.ActCordon:
-		if !m.Unschedulable {
+		if !m.Unschedulable && !m.FreshTaint {
 			p.now.Schedulable--
 		}
-		if !m.Slot {
+		if !m.Slot && !m.Fresh() {
 			p.out.Disrupted++
 			if m.away {
 				p.out.ByOthers--
@@ -77,7 +77,7 @@ func (p *planner) disrupt(c *candidate) {
 
 // takeRoom counts a node into its budgets that is being taken out of service, or keeps its place for that.
 func (p *planner) takeRoom(m *member) {
-	for _, s := range m.group.budgets {
+	for _, s := range m.budgets {
 		s.Take(m.Node, m.away)
 	}
 }

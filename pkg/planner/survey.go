@@ -24,6 +24,8 @@ type survey struct {
 	// fleet is all of them, groups parts in the policy's order.
 	fleet  *group
 	groups []*group
+	// fresh are the nodes that have no workloads yet, which use no other budget.
+	fresh *budget.Scope
 	// staying is how many nodes the cluster has, but for those on their way out, and schedulable how many of these could
 	// take pods. agents is how many members have a Ready agent, but for those that plans update: runners is how many of
 	// these have a Ready runner.
@@ -50,6 +52,8 @@ type member struct {
 	lost bool
 	// away: it is out of service by another's doing, or not well by itself, and that for not too long.
 	away bool
+	// budgets are those that it uses.
+	budgets []*budget.Scope
 }
 
 // group is the fleet, where its policy is nil, or a group of it.
@@ -66,6 +70,7 @@ func surveyed(s fleet.Snapshot, set policy.Settings) survey {
 	v.Nodes, v.wishes = withWishes(&v.Snapshot, &v.set)
 	v.fleet = &group{scope: budget.Fleet(&v.set.Rules)}
 	v.fleet.budgets = []*budget.Scope{v.fleet.scope}
+	v.fresh = budget.Fresh(v.set.FreshNodes.MaxUnavailable)
 	for i := range v.set.Groups {
 		g := &group{policy: &v.set.Groups[i], scope: budget.Group(&v.set.Groups[i])}
 		g.budgets = []*budget.Scope{v.fleet.scope, g.scope}
@@ -86,7 +91,7 @@ func (v *survey) join() {
 		n := &v.Nodes[i]
 		if n.Leaving == "" {
 			v.staying++
-			if !n.Unschedulable && n.Ready {
+			if !n.Unschedulable && n.Ready && !n.FreshTaint {
 				v.schedulable++
 			}
 		}
@@ -107,6 +112,9 @@ func (v *survey) join() {
 			NoPolicy: v.NoPolicy, AutoLabels: v.set.AutoLabel || v.PolicyProblem != ""}}
 		if v.wishes != nil {
 			m.Wish = v.wishes[i]
+		}
+		if m.budgets = g.budgets; m.Fresh() {
+			m.budgets = []*budget.Scope{v.fresh}
 		}
 		v.members = append(v.members, m)
 	}
@@ -207,14 +215,14 @@ func (v *survey) budget() {
 		v.wakeAt(again)
 		claim := budget.Claim{Disrupted: m.Slot || m.Disrupted(), Unreadable: !m.Slot && m.DisruptionUnreadable(),
 			Away: m.away, Until: v.countsUntil(m)}
-		if claim.Disrupted {
+		if claim.Disrupted && !m.Fresh() {
 			v.disrupted++
 		}
 		if m.lost && v.uncounted < v.maxLost() {
 			v.uncounted++
 			claim.Disrupted = false
 		}
-		for _, s := range m.group.budgets {
+		for _, s := range m.budgets {
 			s.Add(m.Node, m.Labelled() && m.Leaving == "", claim)
 		}
 	}
@@ -222,6 +230,7 @@ func (v *survey) budget() {
 	// are, so they count in each, until they are freed.
 	v.disrupted += unknown
 	v.fleet.scope.Settle(unknown)
+	v.fresh.Settle(unknown)
 	for _, g := range v.groups {
 		g.scope.Settle(unknown)
 	}
@@ -233,7 +242,7 @@ func (v *survey) maxLost() int { return v.set.MaxLost.Of(len(v.members)) }
 // isAway reports whether a node uses budgets up that the operator didn't take out of service, and when the clock alone
 // ends that.
 func (v *survey) isAway(m *member) (away bool, again time.Time) {
-	if !v.set.CountUnavailable || m.Slot || m.Disrupted() || !m.Labelled() || m.Leaving != "" || m.Ready && !m.Unschedulable {
+	if !v.set.CountUnavailable || m.Fresh() || m.Slot || m.Disrupted() || !m.Labelled() || m.Leaving != "" || m.Ready && !m.Unschedulable {
 		return false, time.Time{}
 	}
 	end := v.countsUntil(m)

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/planner/check"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
@@ -24,6 +26,7 @@ func (p *planner) warn() {
 		}
 	}
 	p.ungrouped(warn)
+	p.tainted(warn)
 	for _, g := range append([]*group{p.fleet}, p.groups...) {
 		r := g.scope.Rules()
 		if !r.FitWindow {
@@ -61,6 +64,27 @@ func (p *planner) ungrouped(warn func(of string, m plan.Message)) {
 	default:
 		warn("ungrouped", plan.Messagef("no group chooses %d nodes, %s among them, which %s", count, first, more))
 	}
+}
+
+// tainted warns of nodes with the taint of new nodes that the operator does not take off.
+func (p *planner) tainted(warn func(of string, m plan.Message)) {
+	nodes := func(of, why string, keeps func(*fleet.Node) bool) {
+		count, first := 0, ""
+		for i := range p.Nodes {
+			if n := &p.Nodes[i]; n.FreshTaint && keeps(n) {
+				if count++; count == 1 {
+					first = n.Name
+				}
+			}
+		}
+		if count > 0 {
+			warn(of, plan.Messagef("%d nodes keep the taint %s, %s among them, since %s: kubectl taint node %[3]s %[2]s:NoSchedule-", count, marker.TaintFresh, first, why))
+		}
+	}
+	nodes("unlabelled fresh nodes", "they have no label of the operator", func(n *fleet.Node) bool { return !p.Managed(n) && !n.Marked() })
+	nodes("returning taints", "something puts it on again and again", func(n *fleet.Node) bool {
+		return n.Labelled() && n.Marks.Fresh != nil && n.Marks.Fresh.Times >= marker.FreshMost
+	})
 }
 
 func (p *planner) emptyGroup(g *group) plan.Message {

@@ -174,7 +174,7 @@ func TestCheckOfWhatHangs(t *testing.T) {
 			assert.Equal(t, got.errs, "error: the API server did not answer within 500ms\n")
 		} else {
 			assert.Assert(t, strings.Contains(got.out, "the API server did not answer in time when asked to list nodes"), got.out)
-			assert.Assert(t, strings.Contains(got.out, "31 unknown"), got.out)
+			assert.Assert(t, strings.Contains(got.out, "32 unknown"), got.out)
 		}
 	}
 }

@@ -32,6 +32,8 @@ type Settings struct {
 	MaxFailed Limit `yaml:"maxFailed"`
 	// AutoLabel: the controller labels nodes that run Bottlerocket and were never labelled. Default false.
 	AutoLabel bool `yaml:"autoLabel"`
+	// FreshNodes is how nodes are updated that have no workloads yet, by the taint of new nodes.
+	FreshNodes FreshNodes `yaml:"freshNodes"`
 	// SingleNode is what becomes of the only node of a cluster. Default never.
 	SingleNode SingleNode `yaml:"singleNode" words:"never,allow"`
 	// Alerts are those that keep everything from starting.
@@ -43,6 +45,15 @@ type Settings struct {
 	Retry     `yaml:"retry"`
 	// PauseAfterUncordon is how long a node is left alone after a user uncordoned it during its update. Default 10 min.
 	PauseAfterUncordon time.Duration `yaml:"pauseAfterUncordon"`
+}
+
+// FreshNodes is how new nodes are updated while a taint keeps workloads away from them.
+type FreshNodes struct {
+	// MaxUnavailable is how many of them may be out of service at once, beside all that the other limits count. With 0
+	// none is updated so, and each loses the taint at once. Default 10.
+	MaxUnavailable Limit `yaml:"maxUnavailable"`
+	// Deadline is how long after its creation a node may keep the taint, unless its host reboots by then. Default 15 min.
+	Deadline time.Duration `yaml:"deadline"`
 }
 
 // Retry is how long a node waits after a failure.
@@ -193,6 +204,7 @@ func DefaultSettings() Settings {
 		CountUnavailable:   true,
 		IgnoreAfter:        time.Hour,
 		MaxFailed:          Count(3),
+		FreshNodes:         FreshNodes{MaxUnavailable: Count(10), Deadline: 15 * time.Minute},
 		SingleNode:         SingleNodeNever,
 		Deadlines:          Deadlines{Staging: 45 * time.Minute, Reboot: 30 * time.Minute, Return: 15 * time.Minute},
 		Retry:              Retry{RetryBase: 10 * time.Minute, RetryMax: 24 * time.Hour},
@@ -226,6 +238,7 @@ func (s Settings) Mistakes() []Mistake {
 	if s.MaxFailed.None() {
 		m.add("maxFailed", "is 0, which would stop every version: give 1 or more, a percentage, or unlimited")
 	}
+	m.positive("freshNodes.deadline", s.FreshNodes.Deadline)
 	m.positive("deadlines.staging", s.Deadlines.Staging)
 	m.positive("deadlines.reboot", s.Deadlines.Reboot)
 	m.positive("deadlines.return", s.Deadlines.Return)

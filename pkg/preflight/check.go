@@ -26,6 +26,7 @@ const (
 	CheckPolicy          Check = "Policy"
 	CheckPauses          Check = "Pauses"
 	CheckUnlabelled      Check = "UnlabelledNodes"
+	CheckFresh           Check = "FreshNodes"
 	CheckLabels          Check = "LabelValues"
 	CheckOtherSystems    Check = "OtherSystems"
 	CheckInPlace         Check = "InPlaceUpdates"
@@ -63,6 +64,7 @@ var checks = []struct {
 	{CheckPolicy, judgePolicy},
 	{CheckPauses, pauses},
 	{CheckUnlabelled, unlabelled},
+	{CheckFresh, freshNodes},
 	{CheckLabels, labelValues},
 	{CheckOtherSystems, otherSystems},
 	{CheckInPlace, inPlace},

@@ -2,9 +2,11 @@ package preflight
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/fleet"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
 )
 
 // nodesWhere returns the names of the nodes for which is holds.
@@ -34,6 +36,28 @@ func unlabelled(s *Snapshot) []Finding {
 		return warned("not updated, because they have no label, are "+of(names, "Bottlerocket node"), remedy)
 	}
 	return well("all " + count(total, "Bottlerocket node") + " have the label")
+}
+
+// freshGrace is how long after its deadline a controller may still be at taking a taint off.
+const freshGrace = 5 * time.Minute
+
+// freshNodes looks for new nodes to which no workloads come, since their taint is still there.
+func freshNodes(s *Snapshot) []Finding {
+	if b := blind(s.Nodes, s.Clock); b != nil {
+		return b
+	}
+	deadline := policy.DefaultSettings().FreshNodes.Deadline
+	if p := s.Policy.Value; p.There && len(p.Mistakes) == 0 {
+		deadline = p.Settings.FreshNodes.Deadline
+	}
+	held := func(n *Node) bool {
+		return n.FreshTaint && !n.Disrupted() && s.Clock.Value.Server.Sub(n.Created) > deadline+freshGrace
+	}
+	if names := s.nodesWhere(held); len(names) > 0 {
+		return warned(fmt.Sprintf("the taint %s keeps workloads away for longer than freshNodes.deadline, %s, from %s", marker.TaintFresh, deadline, of(names, "node")),
+			"see that a controller leads, and that they have the label; or take it off: kubectl taint node NODE "+marker.TaintFresh+":NoSchedule-")
+	}
+	return well("no node keeps the taint of new nodes for long")
 }
 
 func labelValues(s *Snapshot) []Finding {

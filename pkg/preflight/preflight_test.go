@@ -135,14 +135,14 @@ func TestWell(t *testing.T) {
 func TestUnknown(t *testing.T) {
 	type check = preflight.Check
 	needs := map[string][]check{
-		"Clock":  {preflight.CheckClock, preflight.CheckNodeClocks, preflight.CheckLeader, preflight.CheckCertificate},
+		"Clock":  {preflight.CheckClock, preflight.CheckNodeClocks, preflight.CheckLeader, preflight.CheckCertificate, preflight.CheckFresh},
 		"Server": {preflight.CheckAPIServer}, "Groups": {preflight.CheckOtherUpdaters},
 		"Caller": {preflight.CheckInstallRights, preflight.CheckCommandRights}, "Accounts": {preflight.CheckAccountRights, preflight.CheckAgentRights},
 		"Home": {preflight.CheckNamespace}, "PlansHome": {preflight.CheckPlans}, "Policies": {preflight.CheckAdmission}, "Bindings": {preflight.CheckAdmission},
 		"Workloads": {preflight.CheckController, preflight.CheckProxies, preflight.CheckAgents, preflight.CheckPlans, preflight.CheckImages},
 		"Pods":      {preflight.CheckAgents}, "Leader": {preflight.CheckLeader}, "Endpoints": {preflight.CheckProxies},
 		"Bundle": {preflight.CheckCertificate}, "KeyStored": nil, "Policy": {preflight.CheckPolicy, preflight.CheckPauses}, "Pauses": {preflight.CheckPauses},
-		"Nodes": {preflight.CheckKubelets, preflight.CheckNodeClocks, preflight.CheckOtherUpdaters, preflight.CheckAgents, preflight.CheckUnlabelled, preflight.CheckLabels,
+		"Nodes": {preflight.CheckKubelets, preflight.CheckNodeClocks, preflight.CheckOtherUpdaters, preflight.CheckAgents, preflight.CheckUnlabelled, preflight.CheckFresh, preflight.CheckLabels,
 			preflight.CheckOtherSystems, preflight.CheckInPlace, preflight.CheckAnnotations, preflight.CheckAutoscalerMarks, preflight.CheckBudgets,
 			preflight.CheckSingleReplicas, preflight.CheckBarePods},
 		"Renewed": {preflight.CheckNodeClocks}, "Budgets": {preflight.CheckBudgets}, "Overlapping": {preflight.CheckBudgets}, "Singles": {preflight.CheckSingleReplicas},
@@ -416,6 +416,11 @@ func TestFindings(t *testing.T) {
 				s.Nodes.Value = append(s.Nodes.Value, n)
 			}
 		}, warn, "20 Bottlerocket nodes: b-00, b-01, b-02, b-03, b-04 and 15 more"},
+		{preflight.CheckFresh, node(func(n *preflight.Node) { n.FreshTaint, n.Created = true, noon.Add(-21*time.Minute) }), warn, "longer than freshNodes.deadline, 15m0s, from 1 node: a"},
+		{preflight.CheckFresh, node(func(n *preflight.Node) { n.FreshTaint, n.Created = true, noon.Add(-19*time.Minute) }), ok, ""},
+		{preflight.CheckFresh, node(func(n *preflight.Node) {
+			n.FreshTaint, n.Created, n.Marks.Disruption = true, noon.Add(-time.Hour), &marker.Disruption{}
+		}), ok, ""},
 		{preflight.CheckLabels, node(func(n *preflight.Node) { n.Interface = "3" }), fail, "1 node: a (3)"},
 		{preflight.CheckOtherSystems, node(func(n *preflight.Node) { n.OSImage = "Debian" }), fail, "1 node: a"},
 		{preflight.CheckOtherSystems, node(func(n *preflight.Node) { n.OSImage, n.Interface = "Debian", fleet.InterfacePlan }), ok, ""},

@@ -34,6 +34,16 @@ func Group(g *policy.Group) *Scope {
 	return s
 }
 
+// freshNodes is what messages call nodes that have no workloads yet.
+const freshNodes = "fresh nodes"
+
+// Fresh returns the scope of nodes that have no workloads yet, of which so many may be out of service.
+func Fresh(most policy.Limit) *Scope {
+	s := newScope(freshNodes, freshNodes, &policy.Rules{MaxUnavailable: most})
+	s.group = true
+	return s
+}
+
 func newScope(of, within string, r *policy.Rules) *Scope {
 	s := &Scope{rules: r, budget: budget{of: of}}
 	for i := range r.Topology {

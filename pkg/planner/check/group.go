@@ -22,6 +22,28 @@ type Group struct {
 // Recall says why the policy, as it is now, returns a node of the group that is out of service and has not begun to
 // reboot. A version that is too young by now is no cause: it was old enough when the node was taken.
 func (g *Group) Recall(f *Fleet, noPolicy bool, lower plan.Refusal, v *Version) plan.Refusal {
+	if r := g.recall(f, noPolicy, lower, v); r.Refuses() {
+		return r
+	}
+	w := g.Window()
+	if !w.Open && g.ReturnsWhenClosed {
+		return w.Disrupt
+	}
+	return plan.Refusal{Again: w.Again}
+}
+
+// RecallFresh is Recall for a node that has no workloads yet: no window returns it, but a freeze.
+func (g *Group) RecallFresh(f *Fleet, noPolicy bool, lower plan.Refusal, v *Version) plan.Refusal {
+	if r := g.recall(f, noPolicy, lower, v); r.Refuses() {
+		return r
+	}
+	if w := g.Window(); w.Disrupt.Reason == plan.ReasonFrozen && g.ReturnsWhenClosed {
+		return w.Disrupt
+	}
+	return plan.Refusal{}
+}
+
+func (g *Group) recall(f *Fleet, noPolicy bool, lower plan.Refusal, v *Version) plan.Refusal {
 	switch {
 	case noPolicy:
 		return f.Stopped
@@ -32,11 +54,7 @@ func (g *Group) Recall(f *Fleet, noPolicy bool, lower plan.Refusal, v *Version) 
 	case g.Returns:
 		return g.Paused
 	}
-	w := g.Window()
-	if !w.Open && g.ReturnsWhenClosed {
-		return w.Disrupt
-	}
-	return plan.Refusal{Again: w.Again}
+	return plan.Refusal{}
 }
 
 // Pause returns the pause that holds for a group: the fleet's first, unless the group's uncordons more. It is nil

@@ -63,9 +63,17 @@ func versionIsTarget(s *Start) plan.Refusal {
 
 func groupsBeforeAreDone(s *Start) plan.Refusal { return s.GoesFirst }
 
-func stagingWindow(s *Start) plan.Refusal { return s.Group.Window().Stage }
+func stagingWindow(s *Start) plan.Refusal { return s.window(s.Group.Window().Stage) }
 
-func disruptionWindow(s *Start) plan.Refusal { return s.Group.Window().Disrupt }
+func disruptionWindow(s *Start) plan.Refusal { return s.window(s.Group.Window().Disrupt) }
+
+// window is why the calendar holds a node: one that has no workloads yet waits for no window, but a freeze is for all.
+func (s *Start) window(r plan.Refusal) plan.Refusal {
+	if s.Fresh() && r.Reason != plan.ReasonFrozen {
+		return plan.Refusal{}
+	}
+	return r
+}
 
 func lastWriteSucceeded(s *Start) plan.Refusal { return s.Unwritable() }
 
@@ -101,7 +109,7 @@ func podsHavePlace(s *Start) plan.Refusal {
 	case s.Alone:
 		return plan.Refuse(plan.ReasonOnlySchedulableNode, plan.Messagef(
 			"it is the only node of the cluster: set singleNode: allow in the policy to update it with its workloads in place"))
-	case !s.Unschedulable && s.Fleet.Schedulable <= 1:
+	case !s.Unschedulable && !s.Fresh() && s.Fleet.Schedulable <= 1:
 		return plan.Refuse(plan.ReasonOnlySchedulableNode, plan.Messagef("no other schedulable node could take its pods"))
 	}
 	return plan.Refusal{}

@@ -88,6 +88,7 @@ func (v *View) leave(undo bool) *change {
 	// Else it would stand for another attempt once the label is there again.
 	c.DropCycle = v.Marks.Cycle != ""
 	c.unlock()
+	c.DropFresh = v.FreshTaint
 	c.Marks = marker.Marks{}
 	c.RemoveAll = true
 	return c
@@ -104,7 +105,8 @@ func (c *change) wait(r plan.Reason, message string) {
 // cordon takes the node out of service, with a record of what stood there before in the same patch.
 func (c *change) cordon(workloads map[string]int) {
 	c.Marks.Intent.RebootFrom = c.v.BootID
-	c.Marks.Disruption = &marker.Disruption{Since: *c.v.moment(), WasUnschedulable: c.v.Unschedulable, Workloads: workloads, From: c.v.from()}
+	c.Marks.Disruption = &marker.Disruption{Since: *c.v.moment(), WasUnschedulable: c.v.Unschedulable, Workloads: workloads,
+		From: c.v.from(), Fresh: c.v.Fresh()}
 	if c.v.Marks.Cycles() {
 		c.Marks.Disruption.Cycle = c.v.Marks.Cycle
 	}

@@ -16,7 +16,7 @@ import (
 // draining is the next step of a cordoned node: its pods are evicted, and once nothing is left to evict it is asked to
 // reboot.
 func draining(in *Input) Next {
-	return first(in, rebootedEarly, uncordonedOrPaused, requestWithdrawn, pinChanged, recalled, attemptEnded, agentLost, drainInPlace, emptied, unevictable, drainAgain,
+	return first(in, rebootedEarly, uncordonedOrPaused, requestWithdrawn, pinChanged, freshOverdue, recalled, attemptEnded, agentLost, drainInPlace, emptied, unevictable, drainAgain,
 		drainUnled, drainOverdue, awaitBalancers, noteWorkloads, evict, awaitPods)
 }
 

@@ -23,7 +23,10 @@ func (v *View) pin() string {
 	if v.Wish != nil {
 		return ""
 	}
-	return v.Rules.Versions.Pin
+	if pin := v.Rules.Versions.Pin; pin != "" {
+		return pin
+	}
+	return v.freshPin()
 }
 
 // runs reports whether the node runs the version by its agent's word, and offers whether its host would go there.

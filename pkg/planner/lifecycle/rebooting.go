@@ -14,7 +14,7 @@ func rebooting(in *Input) Next {
 	if intent.PointOfNoReturn(in.Marks) || in.rebooted() && in.Marks.Plan == nil {
 		return first(in, lostInReboot, awaitReboot)
 	}
-	return first(in, rebootedEarly, uncordonedOrPaused, requestWithdrawn, planChanged, pinChanged, recallReboot, agentLost, rebootOverdue, awaitAgent)
+	return first(in, rebootedEarly, uncordonedOrPaused, requestWithdrawn, planChanged, pinChanged, freshOverdue, recallReboot, agentLost, rebootOverdue, awaitAgent)
 }
 
 // planChanged abandons an attempt whose plan is another one by now, or gone. The runner looks at no target but the one

@@ -38,7 +38,7 @@ func unstage(in *Input) Next {
 
 // stagedRefused asks all that keeps a staged node by itself in service.
 func stagedRefused(in *Input) Next {
-	r := plan.FirstRefusal(in.Now, &in.View, paused, agentAbsent, notReady, bootUnconfirmed, leavingCluster, (*View).tired, cycleUnknown)
+	r := plan.FirstRefusal(in.Now, &in.View, paused, agentAbsent, notReady, bootUnconfirmed, leavingCluster, unproven, (*View).tired, cycleUnknown)
 	if !r.Refuses() {
 		return none(r.Again)
 	}

@@ -22,6 +22,9 @@ type View struct {
 	Slot bool
 	// Wish is what the policy's plans want of the node; nil for a node that no plans update.
 	Wish *Wish
+	// Proven is the version that others of the node's group have proven; empty if it isn't known, which only counts for a
+	// fresh node.
+	Proven string
 	// Alone: it is the only node of its cluster, but for those that are on their way out.
 	Alone bool
 	// NoPolicy: no policy is in force, so it isn't known what hosts are to be locked to.

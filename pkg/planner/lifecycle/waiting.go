@@ -44,7 +44,7 @@ func upToDate(in *Input) Next {
 
 // early waits with a node that is offered a version, and by itself may not stage it yet.
 func early(in *Input) Next {
-	return in.refusedBy(lowerOffered, minorSkipped, noEffect, backingOff, tiredOfOffers, cycleUnknown, recentlyUncordoned, notReady, leavingCluster)
+	return in.refusedBy(unproven, lowerOffered, minorSkipped, noEffect, backingOff, tiredOfOffers, cycleUnknown, recentlyUncordoned, notReady, leavingCluster)
 }
 
 func (in *Input) refusedBy(checks ...plan.Check[*View]) Next {
