@@ -83,6 +83,8 @@ type watched struct {
 	// left: the node was taken out of the operator's care at some time. unlabelled: a user did that by removing the label
 	// from a node that showed that it was in that care.
 	left, unlabelled bool
+	// taintDue is since when its taint of new nodes has been due to go at each look; zero: it is not.
+	taintDue time.Time
 }
 
 func (c *checks) of(n *corev1.Node) *watched {
@@ -236,6 +238,7 @@ func (c *checks) node(actor string, controller bool, before, after *corev1.Node)
 	c.of(after).left = c.of(after).left || !labelled(after)
 	c.othersMarked(actor, controller, before, after)
 	c.labels(actor, controller, before, after)
+	c.tainted(actor, controller, before, after)
 	c.outage(actor, controller, before, after)
 	c.blame(before, after)
 	w.hooked(before, after)

@@ -20,7 +20,7 @@ func (c *checks) cordon(actor string, before, after *corev1.Node) {
 	c.count("S1")
 	c.count("S6")
 	p := w.controllerNamed(actor)
-	held, lost, certain := 0, 0, 0
+	held, lost, certain, fresh, freshLost := 0, 0, 0, 0, 0
 	for _, n := range w.server.Nodes() {
 		if n.Name == after.Name {
 			n = after
@@ -28,7 +28,14 @@ func (c *checks) cordon(actor string, before, after *corev1.Node) {
 		if !has(n, marker.KeyDisruption) || n.Name != after.Name && c.tampered[string(n.UID)] {
 			continue
 		}
-		held++
+		if goesFresh(n) {
+			fresh++
+			if n.Name != after.Name && c.lost(n, p, false) {
+				freshLost++
+			}
+		} else {
+			held++
+		}
 		if n.Name != after.Name && !c.tampered[string(n.UID)] && c.lost(n, p, false) {
 			lost++
 			if c.lost(n, p, true) {
@@ -50,11 +57,12 @@ func (c *checks) cordon(actor string, before, after *corev1.Node) {
 		w.violate("S1", "%s cordons %s although %d nodes are Lost, with maxLost %d", actor, after.Name, certain, maxLost)
 	}
 	limit := maxUnavailable + min(lost, maxLost)
-	if held > limit {
+	if !goesFresh(after) && held > limit {
 		w.violate("S1", "%s cordons %s: %d nodes are disrupted, %d of them Lost, with a limit of %d and maxLost %d", actor, after.Name,
 			held, lost, maxUnavailable, maxLost)
 	}
-	c.held = max(c.held, held)
+	c.held = max(c.held, held+fresh)
+	c.cordonFresh(actor, after, fresh, min(freshLost, maxLost))
 	c.couldGo(actor, after)
 	if !w.holdsSlot(after) {
 		w.violate("S1", "%s cordons %s without a slot", actor, after.Name)
@@ -185,11 +193,19 @@ func (c *checks) takes(actor string, before, after *corev1.ConfigMap) {
 			taken = append(taken, n)
 		}
 	}
+	ordinary := slices.DeleteFunc(slices.Clone(disrupted), func(n *corev1.Node) bool { return !c.surelyNot(d, n) })
 	for _, n := range taken {
 		c.count("S1")
+		switch fresh, certain := c.freshSince(d, n, nil); {
+		case !certain:
+			continue
+		case fresh:
+			c.takesFresh(actor, d, n, disrupted, lost)
+			continue
+		}
 		for _, s := range scopes(&d.set, n) {
 			held, lent := 0, 0
-			for _, other := range disrupted {
+			for _, other := range ordinary {
 				if s.in(other) {
 					held++
 					if lost[other] {
@@ -197,7 +213,7 @@ func (c *checks) takes(actor string, before, after *corev1.ConfigMap) {
 					}
 				}
 			}
-			limit := most(s.limit, c.capacity(d.shown, s.in)) + min(lent, most(p.settings.MaxLost, len(w.server.Nodes())))
+			limit := most(s.limit, c.capacity(d.shown, func(n *corev1.Node) bool { fresh, certain := c.fresh(d, n); return s.in(n) && (!fresh || !certain) })) + min(lent, most(p.settings.MaxLost, len(w.server.Nodes())))
 			if held > limit {
 				w.violate("S1", "%s takes a slot for %s: %d nodes of %s are disrupted then, with a limit of %d", actor, n.Name, held, s.name, limit)
 			}
@@ -206,9 +222,9 @@ func (c *checks) takes(actor string, before, after *corev1.ConfigMap) {
 					actor, n.Name, held, s.name, others, limit)
 			}
 		}
-		c.domains(actor, "the fleet", &d.set.Rules, n, taken, disrupted, lost, allNodes)
+		c.domains(actor, "the fleet", &d.set.Rules, n, taken, ordinary, lost, allNodes)
 		if g := groupOf(&d.set, n); g != nil {
-			c.domains(actor, "group "+g.Name, &g.Rules, n, taken, disrupted, lost, func(n *corev1.Node) bool { return groupOf(&d.set, n) == g })
+			c.domains(actor, "group "+g.Name, &g.Rules, n, taken, ordinary, lost, func(n *corev1.Node) bool { return groupOf(&d.set, n) == g })
 		}
 	}
 }
@@ -225,7 +241,9 @@ func (c *checks) othersOut(p *controllerProcess, disrupted []*corev1.Node, in fu
 		if slices.Contains(disrupted, n) || c.tampered[string(n.UID)] || !in(n) {
 			continue
 		}
-		stays := func(n *corev1.Node) bool { return labelled(n) && in(n) && out(n) && n.DeletionTimestamp == nil }
+		stays := func(n *corev1.Node) bool {
+			return labelled(n) && in(n) && out(n) && n.DeletionTimestamp == nil && !c.maybeFresh(d, n)
+		}
 		if c.always(n, d.shown, stays) && c.outFor(n) < d.set.IgnoreAfter {
 			count++
 		}
@@ -235,7 +253,7 @@ func (c *checks) othersOut(p *controllerProcess, disrupted []*corev1.Node, in fu
 
 // out reports whether a node is out of service, though not by us, and is not taken out of the cluster.
 func out(n *corev1.Node) bool {
-	leaves := slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key != corev1.TaintNodeUnschedulable })
+	leaves := slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key != corev1.TaintNodeUnschedulable && !startsWith(t) })
 	return (n.Spec.Unschedulable || !isReady(n)) && !leaves && !has(n, marker.KeyDisruption)
 }
 
@@ -267,7 +285,10 @@ func (c *checks) gone(held map[string]string) []*corev1.Node {
 func (c *checks) domains(actor, name string, r *policy.Rules, n *corev1.Node, taken, disrupted []*corev1.Node, lost map[*corev1.Node]bool, in func(*corev1.Node) bool) {
 	for _, t := range r.Topology {
 		values := map[string]bool{}
-		begun := false
+		// A record that was meddled with may be one that a controller reads, or not: its zone may have begun.
+		begun := slices.ContainsFunc(c.w.server.Nodes(), func(other *corev1.Node) bool {
+			return in(other) && other.Labels[t.Key] == n.Labels[t.Key] && has(other, marker.KeyDisruption) && c.tampered[string(other.UID)]
+		})
 		for _, other := range disrupted {
 			if !in(other) {
 				continue

@@ -223,11 +223,14 @@ func rulesOf(set *policy.Settings, n *corev1.Node) *policy.Rules {
 	return &set.Rules
 }
 
+// inFreeze is what closed says of a freeze.
+const inFreeze = "in a freeze"
+
 // closed says why nothing may be taken out of service; empty if something may.
 func closed(r *policy.Rules, at time.Time) string {
 	for _, f := range r.Calendar.Freezes {
 		if !at.Before(f.From) && at.Before(f.To) {
-			return "in a freeze"
+			return inFreeze
 		}
 	}
 	open := r.Calendar
@@ -268,7 +271,11 @@ func (c *checks) starts(actor string, n *corev1.Node, what string) {
 		// Whatever leads from now on knows it.
 		c.w.hadPolicy, p.hadPolicy = true, true
 	}
-	if why := c.forbidden(d, n, version, cordon); why != "" {
+	why := c.forbidden(d, n, version, cordon)
+	if why == "" && !cordon {
+		why = c.freshStarts(d, n, n)
+	}
+	if why != "" {
 		c.w.violate("S6", "%s starts %s %s for %s %s", actor, what, n.Name, version, why)
 	}
 }
@@ -281,7 +288,7 @@ func (c *checks) forbidden(d *decision, n *corev1.Node, version string, cordon b
 		return "without a policy"
 	case d.pauses(n) != nil, d.set.MaxUnavailable.None(), rules.MaxUnavailable.None():
 		return "in a pause"
-	case shut != "" && (cordon || shut == "in a freeze" || !rules.StageOutside):
+	case shut != "" && (cordon || shut == inFreeze || !rules.StageOutside) && c.windowHolds(d, n, shut):
 		return shut
 	}
 	if cycles(n) {
@@ -395,7 +402,9 @@ func (c *checks) before(d *decision, g *policy.Group, version string) string {
 			return fmt.Sprintf("after group %s, which has no nodes", name)
 		}
 		for _, n := range c.w.server.Nodes() {
-			if in(n) && !c.tampered[string(n.UID)] && c.always(n, d.shown, func(n *corev1.Node) bool { return labelled(n) && !takenAway(n) && !c.has(d, n, version, g.AfterSoak) }) {
+			if in(n) && !c.tampered[string(n.UID)] && c.always(n, d.shown, func(n *corev1.Node) bool {
+				return labelled(n) && !takenAway(n) && !c.maybeFresh(d, n) && !c.has(d, n, version, g.AfterSoak)
+			}) {
 				return fmt.Sprintf("before %s of group %s has had it for %s", n.Name, name, g.AfterSoak)
 			}
 		}
@@ -442,7 +451,7 @@ func (c *checks) goesOn(actor string, n *corev1.Node) {
 	if pause := d.pauses(n); pause != nil && pause.InFlight == policy.Return {
 		why = "in a pause that gives back"
 	}
-	if shut := closed(rules, d.at); shut != "" && rules.WhenClosed == policy.Return {
+	if shut := closed(rules, d.at); shut != "" && rules.WhenClosed == policy.Return && c.windowHolds(d, n, shut) {
 		why = shut
 	}
 	if d.none {

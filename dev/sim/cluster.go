@@ -55,6 +55,7 @@ func (k *cluster) register(m *machine) {
 		n.Labels[string(marker.KeyInterfaceVersion)] = m.interfaceLabel()
 	}
 	maps.Copy(n.Labels, m.labels)
+	n.Spec.Taints = m.startupTaints()
 	must(k.client.CoreV1().Nodes().Create(background, n, metav1.CreateOptions{}))
 	k.daemons(m)
 }
@@ -85,6 +86,18 @@ func (k *cluster) kubeletReports(m *machine, runtimeUp bool) {
 		setReady(n, corev1.ConditionTrue, k.w.now)
 	}
 	k.status(n)
+}
+
+// edit is a write of Kubernetes, or of another program, to a node.
+func (k *cluster) edit(m *machine, change func(n *corev1.Node)) bool {
+	n := m.node()
+	if n == nil {
+		return false
+	}
+	n = n.DeepCopy()
+	change(n)
+	must(k.client.CoreV1().Nodes().Update(background, n, metav1.UpdateOptions{}))
+	return true
 }
 
 func (k *cluster) status(n *corev1.Node) {

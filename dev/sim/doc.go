@@ -22,8 +22,9 @@
 // One seed in four has nodes of plans beside those of Bottlerocket, or instead of them: plans.go draws them, runner.go
 // is a runner's process, planpods.go a kubelet that runs its pods, wall.go what admission says of these, and
 // checks_plans.go what must hold. One seed in sixteen has policies by which the controller labels nodes: labels.go draws
-// them, and checks that no label is set again which a user removed. Each part of a scenario is drawn from numbers of its
-// own, so that a new part leaves the seeds without it as they were.
+// them, and checks that no label is set again which a user removed. In one seed in four machines join late, with the
+// taint of new nodes: fresh.go draws them, and what becomes of taints, and checks_fresh.go is what must hold. Each part
+// of a scenario is drawn from numbers of its own, so that a new part leaves the seeds without it as they were.
 //
 // It may import everything but commands.
 package sim

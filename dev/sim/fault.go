@@ -50,7 +50,8 @@ var strikes = map[Kind]func(hit){
 	PlanPodHangs: hit.podFault, PlanPodFails: hit.podFault, PlanPodNoEffect: hit.podFault, PlanPodEvicted: hit.podFault, PlanPodRejected: hit.podFault,
 	ImageNotPulled: hit.podFault, RebootInPod: hit.podFault, PersonDeletesPlanPod: hit.deletePlanPod, PersonChangesTemplate: hit.changeTemplate,
 
-	PersonAsksCycle: hit.askCycle, PersonTakesCycleBack: hit.takeCycleBack, PersonLocks: hit.locks, ForeignUpdate: func(h hit) { h.strike(); h.w.release(); h.m.foreignUpdate(2 * time.Minute) },
+	PersonAsksCycle: hit.askCycle, PersonTakesCycleBack: hit.takeCycleBack, PersonLocks: hit.locks, MachineJoins: hit.join, PersonTaints: hit.taint, PersonUntaints: hit.untaint,
+	ForeignUpdate: func(h hit) { h.strike(); h.w.release(); h.m.foreignUpdate(2 * time.Minute) },
 }
 
 // apply lets the fault happen now.

@@ -81,12 +81,16 @@ const (
 	ForeignUpdate        Kind = "foreign-update"
 
 	PersonLocks Kind = "person-locks"
+
+	MachineJoins   Kind = "machine-joins"
+	PersonTaints   Kind = "person-taints"
+	PersonUntaints Kind = "person-untaints"
 )
 
 // always are those that any scenario may hold, governing those of scenarios with a policy file, surrounding what is
 // around a node that is disrupted, and unwriting what the API server makes of the controllers' writes to one node.
 // Planning, in plans.go, are those of scenarios with nodes of plans, cycling, in cycles.go, of those in which users ask
-// for cycles, locking, in locks.go, of those with pins.
+// for cycles, locking, in locks.go, of those with pins, freshening, in fresh.go, of those with new nodes.
 var always = []Kind{CrashController, FreezeController, CrashAgent, FreezeAgent, ProxyDown, APIServerDown, LostRequest, LostAnswer,
 	SlowRequest, SlowAnswer, Throttled, WatchLag, WatchRepeat, WatchRestart, Compaction, StaleList, ControllerClock, ProxyClock, AgentClock,
 	PowerCut, SlowBoot, NeverReturns, NodeFlaps, NodeUnwell, NodeDeleted, NodeRenamed, AgentPodReplaced, FrozenBudget, StuckPod, LateBinding,
@@ -100,5 +104,5 @@ var (
 	governing   = []Kind{PersonWritesPolicy, PersonBreaksPolicy, PersonDeletesPolicy, PersonAcknowledges, BadRelease}
 	surrounding = []Kind{SlowDetach, BrokenApp, AutoscalerTakes, PersonExcludes}
 	unwriting   = []Kind{WritesRefused, WritesSlow}
-	kinds       = slices.Concat(always, governing, surrounding, unwriting, planning, cycling, locking)
+	kinds       = slices.Concat(always, governing, surrounding, unwriting, planning, cycling, locking, freshening)
 )

@@ -49,6 +49,8 @@ type machine struct {
 	// theirLock is what others have set its host's version-lock to last, and ourLock: the operator has set another since.
 	theirLock string
 	ourLock   bool
+	// sharedLock is one that others set as the operator was about to set the same: it may stay, or go with the operator's.
+	sharedLock string
 	// isPlanned: its node is one of plans, and no host with an Update API.
 	isPlanned bool
 	planned

@@ -103,6 +103,10 @@ func (w *world) setUp() {
 	w.cluster.deploy(apps)
 	for i := range w.scenario.Nodes {
 		m := w.newMachine(i)
+		if w.scenario.joins(i) {
+			m.host.PowerOff()
+			continue
+		}
 		m.up = true
 		w.cluster.register(m)
 		w.cluster.kubeletReports(m, true)
@@ -136,6 +140,9 @@ func (w *world) setUp() {
 		})
 	}
 	w.after(time.Minute, w.explain)
+	if w.scenario.Fresh > 0 {
+		w.after(taintLook, w.watchTaints)
+	}
 }
 
 // explain asks now and then what the operator would say of every node.
@@ -338,6 +345,8 @@ func (w *world) unsettled() string {
 			return m.name + " is down"
 		case lockUnsettled(n) != "":
 			return lockUnsettled(n)
+		case m.labelled && w.taintLeft(n) != "":
+			return w.taintLeft(n)
 		case !m.labelled:
 			if has(n, marker.KeyIntentID) || has(n, marker.KeyDisruption) {
 				return n.Name + " is not labelled and has marks of the operator"

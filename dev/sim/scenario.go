@@ -42,6 +42,8 @@ type Scenario struct {
 	// there are. Walls: the admission policies for what runners do are in force.
 	PlanNodes, Runners int
 	Walls              bool
+	// Fresh is how many of the machines, the last ones before those of plans, join late, with the taint of new nodes.
+	Fresh int
 }
 
 // Fault is one thing that goes wrong, or that a user does.
@@ -128,6 +130,7 @@ func Generate(seed uint64) Scenario {
 	s.enrol(rand.New(rand.NewPCG(seed, 8)))
 	s.cycle(rand.New(rand.NewPCG(seed, 9)))
 	s.lock(rand.New(rand.NewPCG(seed, 10)))
+	s.freshen(rand.New(rand.NewPCG(seed, 11)))
 	slices.SortStableFunc(s.Faults, func(a, b Fault) int { return int(a.At - b.At) })
 	return s
 }
@@ -149,6 +152,7 @@ func (s Scenario) settings() policy.Settings {
 	set.Drain, set.IgnoreAfter = 4*time.Minute, 20*time.Minute
 	set.RetryBase, set.RetryMax = time.Minute, 10*time.Minute
 	set.PauseAfterUncordon = 2 * time.Minute
+	set.FreshNodes = s.freshNodes(set.FreshNodes)
 	set.Eviction.Predict = !s.Blind
 	set.Volumes.Wait, set.Verify.Deadline = time.Minute, 2*time.Minute
 	return set
@@ -174,6 +178,9 @@ func (s Scenario) Write(w io.Writer) error {
 	}
 	if s.PlanNodes > 0 {
 		write("plan-nodes %d\nrunners %d\nwalls %t\n", s.PlanNodes, s.Runners, s.Walls)
+	}
+	if s.Fresh > 0 {
+		write("fresh %d\n", s.Fresh)
 	}
 	for i, p := range s.Policies {
 		write("policy %d\n", i)
@@ -239,6 +246,8 @@ func (s *Scenario) line(words []string) error {
 		number(&s.Canaries)
 	case "plan-nodes":
 		number(&s.PlanNodes)
+	case "fresh":
+		number(&s.Fresh)
 	case "runners":
 		number(&s.Runners)
 	case "walls":

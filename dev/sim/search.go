@@ -24,7 +24,7 @@ type Figures struct {
 }
 
 // Promises that the simulation looks at.
-var Promises = []string{"S1", "S2", "S3", "S4", "S5", "S6", "S7", "S9", "S10", "L1", "L2", "L3", "L4", Cycled, CycleEnded, LockChanged}
+var Promises = []string{"S1", "S2", "S3", "S4", "S5", "S6", "S7", "S9", "S10", "L1", "L2", "L3", "L4", Cycled, CycleEnded, LockChanged, FreshTaken, Untainted}
 
 // LeftInPlace is what S2 is counted as where there is no other node to drain to.
 const LeftInPlace = "S2 of a cluster of one"
@@ -35,6 +35,9 @@ const (
 	CycleEnded = "S10 of a cycle"
 	// LockChanged counts the changes of hosts' locks.
 	LockChanged = "S5 of a lock"
+	// FreshTaken counts new nodes that are taken out of service, Untainted the taints of new nodes that are taken off.
+	FreshTaken = "S1 of a new node"
+	Untainted  = "S5 of a taint"
 )
 
 func (f *Figures) add(r Result) {

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -33,12 +34,12 @@ func (s *Scenario) surround(r *rand.Rand) {
 func (w *world) takenAway(m *machine, f Fault) {
 	taint := []string{"ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted"}[f.N%2]
 	n := m.node()
-	if n == nil || len(n.Spec.Taints) > 0 {
+	if n == nil || takenAway(n) {
 		return
 	}
 	w.strike(f.Kind)
 	w.edit(m, func(n *corev1.Node) {
-		n.Spec.Taints = []corev1.Taint{{Key: taint, Effect: corev1.TaintEffectNoSchedule}}
+		n.Spec.Taints = append(slices.Clone(n.Spec.Taints), corev1.Taint{Key: taint, Effect: corev1.TaintEffectNoSchedule})
 	})
 	uid := n.UID
 	w.restore(f.For, func() {
@@ -47,7 +48,7 @@ func (w *world) takenAway(m *machine, f Fault) {
 		case f.N%4 < 2 && !w.calm:
 			w.deleteNode(m, f)
 		default:
-			w.edit(m, func(n *corev1.Node) { n.Spec.Taints = nil })
+			w.untaint(m, corev1.Taint{Key: taint, Effect: corev1.TaintEffectNoSchedule}, w.edit)
 		}
 	})
 }

@@ -114,7 +114,7 @@ func (k *cluster) schedule() string {
 	w := k.w
 	var fit []string
 	for _, n := range w.server.Nodes() {
-		if n.Spec.Unschedulable && !(w.now.Before(k.late) && !w.calm) || !isReady(n) {
+		if n.Spec.Unschedulable && !(w.now.Before(k.late) && !w.calm) || !isReady(n) || keepsAway(n) {
 			continue
 		}
 		fit = append(fit, n.Name)
