@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -52,7 +53,9 @@ type world struct {
 	plans manifest.Objects
 	// released counts releases, all but the first one after the start.
 	released int
-	watcher  *watcher
+	// archive is the image of this build.
+	archive string
+	watcher *watcher
 }
 
 var shared struct {
@@ -274,6 +277,7 @@ func (w *world) buildImage(ctx context.Context, checkout, name string) error {
 		return err
 	}
 	archive := dir + ".tar"
+	w.archive = archive
 	if err := image.WriteArchive(archive, called, index); err != nil {
 		return err
 	}
@@ -301,7 +305,7 @@ func await(t *testing.T, what string, ok func() (bool, error)) {
 
 // Node is the one of that name, nil if there is none.
 func (w *world) Node(name string) *realcluster.Node {
-	for _, n := range w.Nodes {
+	for _, n := range slices.Concat(w.Nodes, w.Joiners()) {
 		if n.Name() == name {
 			return n
 		}

@@ -11,6 +11,7 @@ import (
 	"gotest.tools/v3/assert"
 
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/controlplane"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/hostsim"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/manifest"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
 )
@@ -27,6 +28,12 @@ func (w *world) takeOff(t *testing.T, remove string) {
 	t.Log(out)
 	assert.NilError(t, err)
 	w.untouched(t)
+	// An update that was activated and not booted stays on its host, and another operator takes it for another updater's.
+	for _, n := range w.Nodes {
+		if n.Host.Snapshot().State == hostsim.Ready {
+			assert.NilError(t, n.Host.Foreign(hostsim.Deactivate))
+		}
+	}
 }
 
 // operated is the cluster with the operator installed in another form, which puts it in place as it was before, and then

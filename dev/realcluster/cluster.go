@@ -57,8 +57,8 @@ type Cluster struct {
 	Repo *hostsim.Repo
 
 	mu sync.Mutex
-	// debians are the nodes of Debian that there are, joined how many there ever were.
-	debians []*Node
+	// joiners are the nodes that joined and are still there, joined how many there ever were.
+	joiners []*Node
 	joined  int
 
 	ctx    context.Context
@@ -121,7 +121,7 @@ func Start(ctx context.Context, config Config) (_ *Cluster, err error) {
 	}
 	c.say("starting %d nodes with Bottlerocket %s", config.Nodes, config.Version)
 	for i := range config.Nodes {
-		n, err := c.newNode(fmt.Sprintf("n%d", i+1), i+1, nil)
+		n, err := c.newNode(fmt.Sprintf("n%d", i+1), i+1, joiner{version: config.Version})
 		if err != nil {
 			return nil, err
 		}
@@ -165,9 +165,9 @@ func (c *Cluster) raiseInotify() error {
 }
 
 // newNode makes a node that has no power yet.
-func (c *Cluster) newNode(name string, number int, debian *Debian) (*Node, error) {
-	n := &Node{cluster: c, name: name, number: number, root: filepath.Join(c.Plane.Dir(), name), variant: c.config.Variant, down: c.config.Down, debian: debian}
-	host, err := hostsim.New(hostsim.Config{Name: filepath.Base(c.Plane.Dir()) + name, Version: c.config.Version, Variant: c.config.Variant,
+func (c *Cluster) newNode(name string, number int, j joiner) (*Node, error) {
+	n := &Node{cluster: c, name: name, number: number, root: filepath.Join(c.Plane.Dir(), name), variant: c.config.Variant, down: c.config.Down, debian: j.debian, taint: j.taint}
+	host, err := hostsim.New(hostsim.Config{Name: filepath.Base(c.Plane.Dir()) + name, Version: j.version, Variant: c.config.Variant,
 		Repo: c.Repo, Latencies: c.config.Latencies, OnReboot: n.onReboot})
 	if err != nil {
 		return nil, err
@@ -257,7 +257,7 @@ func (n *Node) ready(ctx context.Context) bool {
 func (c *Cluster) Stop() {
 	c.cancel()
 	c.work.Wait()
-	for _, n := range slices.Concat(c.Nodes, c.Debians()) {
+	for _, n := range slices.Concat(c.Nodes, c.Joiners()) {
 		if err := n.PowerOff(context.Background()); err != nil {
 			c.say("stopping %s: %v", n.name, err)
 		}

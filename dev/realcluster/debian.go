@@ -2,14 +2,10 @@ package realcluster
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"github.com/pkg/errors"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 const (
@@ -31,52 +27,7 @@ type Debian struct {
 // AddDebian makes one more node, of another system than Bottlerocket: without a host's API, and with a /usr/local of its
 // own, in which a pod may replace what it likes. It returns once the node is Ready.
 func (c *Cluster) AddDebian(ctx context.Context, d Debian) (*Node, error) {
-	c.mu.Lock()
-	c.joined++
-	joined := c.joined
-	c.mu.Unlock()
-	number := c.config.Nodes + joined
-	if number > maxNodes {
-		return nil, errors.Errorf("there is room for %d nodes in the time of a cluster", maxNodes)
-	}
-	n, err := c.newNode(fmt.Sprintf("debian-%d", joined), number, &d)
-	if err != nil {
-		return nil, err
-	}
-	c.mu.Lock()
-	c.debians = append(c.debians, n)
-	c.mu.Unlock()
-	if err := n.PowerOn(ctx); err != nil {
-		return nil, err
-	}
-	for _, archive := range c.images {
-		if err := n.Load(ctx, archive); err != nil {
-			return nil, err
-		}
-	}
-	return n, n.awaitReady(ctx)
-}
-
-// Debians are the nodes of Debian, in the order in which they were added.
-func (c *Cluster) Debians() []*Node {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.Clone(c.debians)
-}
-
-// Remove takes a node of Debian away for good: its power, and its Node.
-func (c *Cluster) Remove(ctx context.Context, n *Node) error {
-	if err := n.PowerOff(ctx); err != nil {
-		return err
-	}
-	c.mu.Lock()
-	c.debians = slices.DeleteFunc(c.debians, func(other *Node) bool { return other == n })
-	c.mu.Unlock()
-	err := c.Client.CoreV1().Nodes().Delete(ctx, n.name, metav1.DeleteOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	return errors.Wrapf(err, "deleting the Node of %s", n.name)
+	return c.join(ctx, "debian", joiner{debian: &d, taint: TaintDebian, version: c.config.Version})
 }
 
 // installLocal copies the node's own programs. They are never links: what a pod writes to them stays on the node.

@@ -68,9 +68,8 @@ func (n *Node) makeDisk(plane *controlplane.ControlPlane) error {
 	if err != nil {
 		return errors.Wrap(err, "looking for runc")
 	}
-	f := facts{Name: n.name, Number: n.number, DNS: dnsService, Runc: runc, Pause: pauseImage}
+	f := facts{Name: n.name, Number: n.number, DNS: dnsService, Runc: runc, Pause: pauseImage, Taint: n.taint}
 	if n.debian != nil {
-		f.Taint = TaintDebian
 		if err := n.installLocal(); err != nil {
 			return err
 		}

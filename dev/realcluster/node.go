@@ -40,6 +40,7 @@ type Node struct {
 	root    string
 	variant string
 	debian  *Debian // nil: Bottlerocket
+	taint   string  // the key of the taint that it registers with, if any
 
 	// Host is the simulated host: it serves /run/api.sock on the node. On a node of Debian nothing does, and it only
 	// counts boots.
