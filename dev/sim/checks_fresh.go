@@ -73,15 +73,20 @@ func (c *checks) freshSince(d *decision, n, written *corev1.Node) (fresh, certai
 	return fresh, certain && !first
 }
 
-// surelyFresh and surelyNot leave out nodes of which it isn't certain.
+// surelyFresh and surelyNot leave out nodes of which it isn't certain. A node that was gone already counts in both rooms.
 func (c *checks) surelyFresh(d *decision, n *corev1.Node) bool {
 	fresh, certain := c.freshSince(d, n, nil)
-	return fresh && certain
+	return fresh && certain || c.wasGone(d, n)
 }
 
 func (c *checks) surelyNot(d *decision, n *corev1.Node) bool {
 	fresh, certain := c.freshSince(d, n, nil)
-	return !fresh && certain
+	return !fresh && certain || c.wasGone(d, n)
+}
+
+// wasGone reports whether the deciding process knew the slot of a node, and was shown that the node is gone.
+func (c *checks) wasGone(d *decision, n *corev1.Node) bool {
+	return c.since(string(n.UID), d.shown, func(state *corev1.Node) bool { return state == nil })
 }
 
 // maybeFresh reports whether the node, as it stood, may have gone by the rules of new ones.
