@@ -45,7 +45,8 @@ func (c *checks) othersMarked(actor string, controller bool, before, after *core
 		mark, known := k.others[key]
 		if !controller || c.tampered[string(after.UID)] {
 			if known {
-				mark.overwritten = is == nil || *is != marker.OthersValue
+				// Once the node is in service again the operator's label is gone: one that says the same then is another's.
+				mark.overwritten = is == nil || *is != marker.OthersValue || key == marker.LabelExcluded && soaks(before)
 				k.others[key] = mark
 			}
 			continue
