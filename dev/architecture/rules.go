@@ -27,7 +27,8 @@ var places = map[string]place{
 	"pkg/fleet":   {layer: layerPure, beside: []string{"pkg/marker", "pkg/intent"}},
 	"pkg/policy":  {layer: layerPure, beside: []string{"pkg/marker", "pkg/intent"}},
 	"pkg/plan":    {layer: layerPure, beside: []string{"pkg/plain", "pkg/wave", "pkg/marker", "pkg/intent", "pkg/fleet", "pkg/policy"}},
-	"pkg/notice":  {layer: layerPure, beside: []string{"pkg/plain", "pkg/marker", "pkg/intent", "pkg/fleet", "pkg/policy", "pkg/plan"}},
+	"pkg/rollout": {layer: layerPure, beside: []string{"pkg/plain", "pkg/marker", "pkg/intent", "pkg/fleet", "pkg/plan"}},
+	"pkg/notice":  {layer: layerPure, beside: []string{"pkg/plain", "pkg/marker", "pkg/intent", "pkg/fleet", "pkg/policy", "pkg/plan", "pkg/rollout"}},
 	"pkg/planner": {layer: layerPure, beside: []string{"pkg/plain", "pkg/marker", "pkg/intent", "pkg/fleet", "pkg/policy", "pkg/plan"}},
 	// One node knows nothing of the others, nor does a budget; checks know both.
 	"pkg/planner/lifecycle": {layer: layerPure, beside: []string{"pkg/marker", "pkg/intent", "pkg/fleet", "pkg/policy", "pkg/plan"}},
@@ -64,7 +65,7 @@ var places = map[string]place{
 }
 
 // pure are the packages that decide. They get all they know as values.
-var pure = []string{"pkg/plain", "pkg/wave", "pkg/marker", "pkg/intent", "pkg/fleet", "pkg/policy", "pkg/plan", "pkg/notice", "pkg/planner", "pkg/agent/next",
+var pure = []string{"pkg/plain", "pkg/wave", "pkg/marker", "pkg/intent", "pkg/fleet", "pkg/policy", "pkg/plan", "pkg/rollout", "pkg/notice", "pkg/planner", "pkg/agent/next",
 	"pkg/authorizer/rule", "pkg/runner/next", "pkg/preflight"}
 
 // pureImports is all that a pure package may import beside other pure ones.

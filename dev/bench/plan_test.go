@@ -178,6 +178,7 @@ func (still) RecordVersions(_ context.Context, _, _ []string, _ time.Time) error
 	panic("recorded versions")
 }
 func (still) RecordNotices(context.Context, string, string) error { return nil }
+func (still) RecordRollouts(context.Context, string) error        { panic("recorded rollouts") }
 func (still) RecordPolicy(context.Context, time.Time) error       { panic("recorded that there is a policy") }
 func (still) Current() kube.PolicyState                           { return kube.PolicyState{Settings: policy.DefaultSettings()} }
 func (still) Notice(bool, string, string)                         { panic("unexpected Event") }

@@ -74,7 +74,7 @@ func (t *Term) gatherState(ctx context.Context, s *fleet.Snapshot) (hadPolicy bo
 		s.SlotsProblem, err = unreadable.Error(), nil
 		t.c.Cluster.ForgetSlots()
 	}
-	s.Slots, s.FirstSeen, s.Notices = state.Slots, state.FirstSeen, state.Notices
+	s.Slots, s.FirstSeen, s.Notices, s.Rollouts = state.Slots, state.FirstSeen, state.Notices, state.Rollouts
 	return state.HadPolicy, err
 }
 

@@ -56,6 +56,7 @@ func (t *Term) Plan(ctx context.Context) (plan.Plan, error) {
 		return plan.Plan{}, err
 	}
 	out := planner.Show(s, set)
+	out.Rollouts = t.remembered()
 	switch {
 	case t.c.Policies.Current().Stands:
 		out.Policy = "ConfigMap " + kube.PolicyConfigMap

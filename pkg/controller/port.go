@@ -28,6 +28,8 @@ type Cluster interface {
 	ForgetSlots()
 	RecordVersions(ctx context.Context, saw, named []string, now time.Time) error
 	RecordPolicy(ctx context.Context, now time.Time) error
+	// RecordRollouts does so with what is remembered of rollouts.
+	RecordRollouts(ctx context.Context, text string) error
 	// RecordNotices does the same with what messages tell, if what is kept of it is still as before.
 	RecordNotices(ctx context.Context, before, after string) error
 	// Check looks live at what a node carries.

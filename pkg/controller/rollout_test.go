@@ -13,26 +13,42 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/dev/hostsim"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/controller"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/intent"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/kube"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/rollout"
 )
 
 // The whole way of two nodes, one after the other: each reboots once and ends Idle, schedulable, on the new version,
 // with no slot held (S1, S3, S5, S7, L1).
 func TestRollout(t *testing.T) {
 	f := newFleet(t, "a", "b")
-	f.control(nil)
+	c, _ := f.control(nil)
 	for _, m := range f.machines {
 		f.until(m.name+" is managed", m.updatedTo(v1))
 	}
 	f.release(v2)
 	for _, m := range f.machines {
 		f.until(m.name+" is updated", m.updatedTo(v2))
+		h := m.marks().History
+		assert.Assert(t, h[len(h)-1].Out > 0, "for how long it was out of service: %+v", h)
 		assert.Equal(t, m.rebooted(), 1)
 		assert.Assert(t, !m.node().Spec.Unschedulable)
-		h := m.marks().History
 		assert.Equal(t, h[len(h)-1].Outcome, marker.OutcomeUpdated)
 	}
+	var last plan.Rollout
+	f.until("the rollout has ended", func() bool {
+		out, err := c.Plan(t.Context())
+		if err != nil || len(out.Rollouts) == 0 {
+			return false
+		}
+		last = out.Rollouts[len(out.Rollouts)-1]
+		return last.Version == v2 && !last.UnderWay()
+	})
+	assert.Equal(t, last.Most, 2)
+	state, err := f.client.CoreV1().ConfigMaps(f.namespace).Get(t.Context(), kube.StateConfigMap, metav1.GetOptions{})
+	assert.NilError(t, err)
+	assert.DeepEqual(t, rollout.Decode(state.Data["rollouts"]).Rollouts[:1], []plan.Rollout{last})
 }
 
 // A node that a user had cordoned before its update ends cordoned (S5). It counts as one that is out of service

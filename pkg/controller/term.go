@@ -53,6 +53,8 @@ type Term struct {
 	admission works[access.Enforcement]
 	// messages is how the last work on them went.
 	messages works[told]
+	// rollouts is the account of them.
+	rollouts rollouts
 	borne    map[string]*borne
 	// began is when the pass under way began; zero if there is none.
 	began time.Time
@@ -204,6 +206,9 @@ func (t *Term) Pass(ctx context.Context) (time.Time, error) {
 	t.announceWaits(out, s.Now)
 	err = t.carryOut(ctx, s, out)
 	if again := t.notify(ctx, s, out, &set.Notify); !again.IsZero() {
+		out.Wake = plan.Earliest(s.Now, out.Wake, again)
+	}
+	if again := t.account(ctx, &s, &out); !again.IsZero() {
 		out.Wake = plan.Earliest(s.Now, out.Wake, again)
 	}
 	now := t.c.Now()

@@ -356,6 +356,7 @@ func (c *scripted) State(context.Context) (kube.State, error)                   
 func (c *scripted) ForgetSlots()                                                        {}
 func (c *scripted) ChangeSlots(context.Context, map[string]string, []string) error      { return nil }
 func (c *scripted) RecordVersions(context.Context, []string, []string, time.Time) error { return nil }
+func (c *scripted) RecordRollouts(context.Context, string) error                        { return nil }
 func (c *scripted) RecordNotices(context.Context, string, string) error                 { return nil }
 
 func (c *scripted) Current() kube.PolicyState {

@@ -29,6 +29,8 @@ type Snapshot struct {
 	PlanTargets map[string]PlanTarget
 	// Notices is what is kept of messages, as pkg/notice writes it.
 	Notices string
+	// Rollouts is what is remembered of rollouts, as pkg/rollout writes it.
+	Rollouts string
 	// Alerts is what the last look at the alerts found; nil if there was none.
 	Alerts *Alerts
 	// Acknowledged are versions that go on although they failed on many nodes, because a user acknowledged that.

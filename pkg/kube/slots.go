@@ -66,6 +66,8 @@ type State struct {
 	HadPolicy bool
 	// Notices is what pkg/notice keeps there; empty if nothing is kept.
 	Notices string
+	// Rollouts is what pkg/rollout keeps there; empty if nothing is kept.
+	Rollouts string
 }
 
 // State returns what the object says. The rest of it stands also beside a SlotsUnreadableError.
@@ -82,7 +84,7 @@ func (k *Cluster) State(ctx context.Context) (State, error) {
 	}
 	held, err := holders(s.object)
 	return State{Slots: held, FirstSeen: firstSeen(s.object.Data[seenKey]), HadPolicy: s.object.Data[hadPolicyKey] != "",
-		Notices: s.object.Data[noticesKey]}, err
+		Notices: s.object.Data[noticesKey], Rollouts: s.object.Data[rolloutsKey]}, err
 }
 
 // ChangeSlots adds and removes holders in one compare-and-swap. Adding is always a write, also of one that

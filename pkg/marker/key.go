@@ -92,7 +92,7 @@ var table = []Entry{
 	{KeyRebootFrom, KindAnnotation, WriterController, "the boot ID before the reboot; written together with the cordon"},
 	{KeyDisruption, KindAnnotation, WriterController, "JSON, from the cordon to the end of the soak: since when, what the operator changed, and what was there before"},
 	{KeyFailure, KindAnnotation, WriterController, "JSON: the versions that failed here, how often, the reason, when it may be tried again"},
-	{KeyHistory, KindAnnotation, WriterController, "JSON: the last 5 attempts, each with the version that the node went to, the one it ran before (`from`), and how it ended"},
+	{KeyHistory, KindAnnotation, WriterController, "JSON: the last 5 attempts, each with the version that the node went to, the one it ran before (`from`), how it ended, and for how many seconds it was out of service (`out`) with how many pods of workloads on it before (`pods`)"},
 	{KeyWaitingFor, KindAnnotation, WriterController, "on a node in progress: what it waits for, as `Reason: message`; a message that may be outdated says its time, and the plan has the current one"},
 	{KeyHookID, KindAnnotation, WriterController, "while hooks of the policy are awaited: a hook answers by setting its own annotation on the node to this value; begins with `after-drain.` or `before-uncordon.`"},
 	{KeyPlan, KindAnnotation, WriterController, "JSON, during an attempt of a plan: its name and digest, its proof, its effect, what is drained, its deadline"},

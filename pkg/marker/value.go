@@ -232,6 +232,11 @@ type Attempt struct {
 	// From is the version that the node ran when the attempt began, by its kubelet; empty in one of a plan, and in one
 	// that an older build ended.
 	From string `json:"from,omitempty"`
+	// Out is for how many seconds the operator kept the node out of service, rounded up; 0 if it did not, or an older
+	// build ended the attempt. Pods is how many Ready pods of workloads were on it before its drain; 0 also where they
+	// were not counted.
+	Out  int `json:"out,omitempty"`
+	Pods int `json:"pods,omitempty"`
 
 	extra extra
 }

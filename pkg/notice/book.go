@@ -12,6 +12,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plain"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/rollout"
 )
 
 // Book is what was told, and what is to be. It outlives every process.
@@ -112,8 +113,8 @@ func (b Book) Next(s *fleet.Snapshot, p *plan.Plan, set *policy.Notify) (next Bo
 	if next.Since.IsZero() {
 		next.Since = s.Now.UTC().Truncate(time.Second)
 	}
-	c, things := count(s, p)
-	things = append(things, stopped(p, s.Now)...)
+	c := rollout.Count(s, p)
+	things := append(ofNodes(s, p), stopped(p, s.Now)...)
 	things = append(things, next.rollouts(&c, s.Now.UTC().Truncate(time.Second))...)
 	stands, full := map[string]bool{}, map[bool]bool{}
 	for _, t := range things {
@@ -160,19 +161,19 @@ func (b *Book) correct(now time.Time) {
 }
 
 // rollouts takes in which rollouts have begun, and returns of each that it began, or that it has ended.
-func (b *Book) rollouts(c *census, now time.Time) []thing {
+func (b *Book) rollouts(c *rollout.Census, now time.Time) []thing {
 	var things []thing
-	for _, v := range slices.Sorted(maps.Keys(c.underWay)) {
+	for _, v := range slices.Sorted(maps.Keys(c.UnderWay)) {
 		if _, known := b.Rollouts[v]; !known && len(b.Rollouts) < maxRollouts {
 			b.Rollouts[v] = now
 		}
 	}
 	for _, v := range slices.Sorted(maps.Keys(b.Rollouts)) {
-		if c.underWay[v]+c.awaits[v] == 0 {
-			things = append(things, c.ended(v, b.Rollouts[v], now))
+		if c.UnderWay[v]+c.Awaits[v] == 0 {
+			things = append(things, ended(c, v, b.Rollouts[v], now))
 			continue
 		}
-		things = append(things, c.began(v, b.Rollouts[v]))
+		things = append(things, began(c, v, b.Rollouts[v]))
 	}
 	return things
 }

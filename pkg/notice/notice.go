@@ -2,7 +2,6 @@ package notice
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plain"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/policy"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/rollout"
 )
 
 // Notice is one thing to tell.
@@ -35,75 +35,16 @@ type thing struct {
 	notice  Notice
 }
 
-// census is what the nodes say about each version.
-type census struct {
-	managed int
-	// runs counts the nodes that run a version, underWay those that are on their way to it, and awaits those that are
-	// still to go and will by themselves. setAside has the reasons of those that only a user lets go.
-	runs, underWay, awaits map[string]int
-	setAside               map[string]map[plan.Reason]int
-}
-
-// count returns the census of a plan's nodes, and what there is to tell of single ones.
-func count(s *fleet.Snapshot, p *plan.Plan) (census, []thing) {
-	c := census{managed: len(p.Nodes), runs: map[string]int{}, underWay: map[string]int{}, awaits: map[string]int{},
-		setAside: map[string]map[plan.Reason]int{}}
-	var things []thing
-	at := 0
-	for i := range p.Nodes {
-		d := &p.Nodes[i]
-		// Both are in the same order, and the plan's nodes are among the snapshot's.
-		for at < len(s.Nodes) && s.Nodes[at].UID != d.UID {
-			at++
-		}
-		if at == len(s.Nodes) {
-			break
-		}
-		m := &s.Nodes[at].Marks
-		c.runs[s.Nodes[at].OSVersion]++
-		goes := d.Goes(m)
-		switch {
-		case underWay(d) && m.Cycles():
-		case underWay(d) && d.Target != "":
-			c.underWay[d.Target]++
-		case goes == "":
-		case waitsForUser(d.Reason):
-			if c.setAside[goes] == nil {
-				c.setAside[goes] = map[plan.Reason]int{}
-			}
-			c.setAside[goes][d.Reason]++
-		default:
-			c.awaits[goes]++
-		}
-		things = append(things, ofNode(d, m, s.Now)...)
-	}
-	return c, things
-}
-
-// underWay reports whether a node has been asked for a version, has not come to an end with it, and will by itself: one
-// that is staged may wait for a user before it is taken out of service.
-func underWay(d *plan.Decision) bool {
-	switch d.Phase {
-	case intent.PhaseStaged:
-		return !waitsForUser(d.Reason)
-	case intent.PhaseStaging, intent.PhaseDraining, intent.PhaseRebooting, intent.PhaseReturning, intent.PhaseVerifying:
-		return true
-	default:
-		return false
-	}
-}
-
-// waitsForUser reports whether a node that waits by this reason is no part of a rollout any more: it goes on only after
-// a user did something.
-func waitsForUser(r plan.Reason) bool {
-	return slices.Contains([]plan.Reason{plan.ReasonLost, plan.ReasonPaused, plan.ReasonVersionStopped, plan.ReasonVersionDenied,
-		plan.ReasonHeldAtVersion, plan.ReasonLowerVersionOffered, plan.ReasonUngrouped, plan.ReasonAnotherUpdater,
-		plan.ReasonAnnotationUnreadable, plan.ReasonInterfaceUnsupported}, r)
-}
-
 // nodes begins the keys of what is told of nodes. There is one for each node and occasion: whatever a node says, it
 // takes no more room than that.
 const nodes = "Node"
+
+// ofNodes returns what there is to tell of single nodes.
+func ofNodes(s *fleet.Snapshot, p *plan.Plan) []thing {
+	var things []thing
+	rollout.Nodes(s, p, func(d *plan.Decision, n *fleet.Node) { things = append(things, ofNode(d, &n.Marks, s.Now)...) })
+	return things
+}
 
 // ofNode returns what there is to tell of one node.
 func ofNode(d *plan.Decision, m *marker.Marks, now time.Time) []thing {
@@ -137,17 +78,17 @@ func stopped(p *plan.Plan, now time.Time) []thing {
 }
 
 // began is the beginning of a rollout.
-func (c *census) began(version string, at time.Time) thing {
+func began(c *rollout.Census, version string, at time.Time) thing {
 	return thing{key: string(policy.RolloutBegan) + "/" + version, of: at.Format(time.RFC3339),
 		notice: Notice{Occasion: policy.RolloutBegan, Version: version, At: at,
-			Message: fmt.Sprintf("the rollout of %s began: %d of %d nodes are to go to it", version, c.underWay[version]+c.awaits[version], c.managed)}}
+			Message: fmt.Sprintf("the rollout of %s began: %d of %d nodes are to go to it", version, c.UnderWay[version]+c.Awaits[version], c.Managed)}}
 }
 
 // ended is the end of a rollout that began at that time.
-func (c *census) ended(version string, began, now time.Time) thing {
+func ended(c *rollout.Census, version string, began, now time.Time) thing {
 	took := plain.Duration(max(0, now.Sub(began).Round(time.Second)))
-	message := fmt.Sprintf("the rollout of %s ended after %s: %d of %d nodes run it", version, took, c.runs[version], c.managed)
-	aside := c.setAside[version]
+	message := fmt.Sprintf("the rollout of %s ended after %s: %d of %d nodes run it", version, took, c.Runs[version], c.Managed)
+	aside := c.SetAside[version]
 	var reasons []string
 	for _, r := range plan.Reasons() {
 		if n := aside[r]; n > 0 {

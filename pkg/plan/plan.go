@@ -14,8 +14,8 @@ import (
 // Plan is what to do now, and why every other managed node waits. It is a value: it can be printed, tested, logged and
 // counted.
 type Plan struct {
-	// Time is when it was made, and Policy what by. Both, Budgets, Groups, Versions, Proofs, and the groups of Nodes
-	// are filled in where a plan is shown: a pass needs none of them.
+	// Time is when it was made, and Policy what by. Both, Budgets, Groups, Versions, Proofs, Rollouts, and the groups of
+	// Nodes are filled in where a plan is shown: a pass needs none of them.
 	Time   time.Time `json:"time,omitzero"`
 	Policy string    `json:"policy,omitempty"`
 	// Steps to carry out, in this order, one at most for each node.
@@ -40,6 +40,8 @@ type Plan struct {
 	// Proofs are which version each group has proven, in the policy's order; the last one, without a name, of the nodes in
 	// no group, if there are any. Nil where that wasn't looked at.
 	Proofs []Proof `json:"proofs,omitzero"`
+	// Rollouts are those that are remembered, by when they began; nil where that wasn't looked at.
+	Rollouts []Rollout `json:"rollouts,omitzero"`
 	// PolicyProblem is why the policy that stands in its ConfigMap is not in force.
 	PolicyProblem string `json:"policyProblem,omitempty"`
 	// AdmissionProblem says which admission policy of the controller's account is missing; empty if none is, or

@@ -59,7 +59,7 @@ func (p *plugin) command() *cobra.Command {
 	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	p.flags.AddFlags(root.PersistentFlags())
 	root.PersistentFlags().Lookup("namespace").Usage = "The namespace that the operator runs in"
-	root.AddCommand(p.checkCommand(), p.enrollCommand(), p.statusCommand(), p.planCommand(), p.versionsCommand(), p.pinCommand(), p.unpinCommand(), p.rollbackCommand(), p.provenCommand(), p.historyCommand(), p.pauseCommand(), p.resumeCommand(), p.retryCommand(),
+	root.AddCommand(p.checkCommand(), p.enrollCommand(), p.statusCommand(), p.planCommand(), p.versionsCommand(), p.pinCommand(), p.unpinCommand(), p.rollbackCommand(), p.provenCommand(), p.reportCommand(), p.historyCommand(), p.pauseCommand(), p.resumeCommand(), p.retryCommand(),
 		p.acknowledgeCommand(), p.e2eCommand(), p.cleanCommand(), p.supportBundleCommand())
 	return root
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/marker"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/plan"
 	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/preflight"
+	"github.com/bottlerocket-os/bottlerocket-update-operator/pkg/rollout"
 )
 
 const page = "../../docs/kubectl-plugin.md"
@@ -64,7 +65,7 @@ func TestDocs(t *testing.T) {
 		var b strings.Builder
 		b.WriteString("| kind | fields |\n|---|---|\n")
 		for _, v := range []any{
-			Check{}, preflight.Finding{}, StatusList{}, Status{}, WaitingFor{}, marker.Failure{}, Plan{}, plan.Step{}, plan.Decision{}, plan.Usage{}, plan.Group{}, plan.Window{}, plan.StoppedVersion{}, VersionList{}, plan.Version{}, plan.Target{}, Proven{}, plan.Proof{}, History{}, Attempt{}} {
+			Check{}, preflight.Finding{}, StatusList{}, Status{}, WaitingFor{}, marker.Failure{}, Plan{}, plan.Step{}, plan.Decision{}, plan.Usage{}, plan.Group{}, plan.Window{}, plan.StoppedVersion{}, VersionList{}, plan.Version{}, plan.Target{}, Proven{}, plan.Proof{}, Report{}, rollout.Node{}, rollout.Failure{}, History{}, Attempt{}} {
 			of := reflect.TypeOf(v)
 			name := of.Name()
 			if _, is := of.FieldByName("printed"); !is {

@@ -85,6 +85,8 @@ type atNoon struct {
 	node string
 	// seen is since when it knows versions.
 	seen map[string]time.Time
+	// rollouts is what it remembers of them.
+	rollouts []plan.Rollout
 }
 
 func (a atNoon) Plan(ctx context.Context) (plan.Plan, error) {
@@ -93,7 +95,7 @@ func (a atNoon) Plan(ctx context.Context) (plan.Plan, error) {
 		return plan.Plan{}, err
 	}
 	out, err := a.PlanBy(ctx, []byte(config.Data[kube.PolicyKey]))
-	out.Policy = "ConfigMap update-policy"
+	out.Policy, out.Rollouts = "ConfigMap update-policy", a.rollouts
 	return out, err
 }
 

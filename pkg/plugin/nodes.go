@@ -33,6 +33,8 @@ func oneArg(what string) cobra.PositionalArgs {
 	}
 }
 
+func oneArgAtMost(c *cobra.Command, args []string) error { return noArgs(c, args[min(1, len(args)):]) }
+
 func readNode(ctx context.Context, client kubernetes.Interface, name string) (*corev1.Node, error) {
 	n, err := client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {

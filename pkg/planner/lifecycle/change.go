@@ -196,13 +196,33 @@ func remembered(versions []string, version string) []string {
 func (c *change) end(o marker.Outcome, r plan.Reason) {
 	m := &c.v.Marks
 	a := marker.Attempt{Version: m.Intent.Target, Outcome: o, Reason: string(r), Started: m.Intent.Time, Ended: c.v.Now.Truncate(time.Second), From: c.v.from()}
-	if m.Disruption != nil {
-		a.Started, a.From = m.Disruption.Since, m.Disruption.From
+	if d := m.Disruption; d != nil {
+		a.Started, a.From = d.Since, d.From
+		a.Out, a.Pods = c.v.outOfService(), pods(d.Workloads)
 	}
 	a.Cycle = c.v.request()
 	c.DropCycle = a.Cycle != "" && a.Cycle == m.Cycle
 	c.Marks.History = remember(c.Marks.History, a)
 	c.EndsAttempt = true
+}
+
+// outOfService is for how many seconds the operator has kept the node out of service. A second that has begun counts.
+func (v *View) outOfService() int {
+	d, until := v.Marks.Disruption, v.Now
+	if d.Soak != nil {
+		until = *d.Soak
+	}
+	if !v.cordons() {
+		return 0
+	}
+	return max(0, int((until.Sub(d.Since)+time.Second-1)/time.Second))
+}
+
+func pods(workloads map[string]int) (all int) {
+	for _, ready := range workloads {
+		all += ready
+	}
+	return all
 }
 
 // from is the version of Bottlerocket that the node runs before the reboot; empty in an attempt of a plan.
