@@ -76,5 +76,6 @@ func TestAttackPodThatComesBack(t *testing.T) {
 		}
 		return a.waitsFor(plan.ReasonEvictionLimit, "3 pods were evicted from the node within an hour")()
 	})
-	assert.Equal(t, made, 4)
+	// The node may say so before the third one is gone.
+	assert.Assert(t, made == 3 || made == 4, "%d pods were made", made)
 }
